@@ -1,0 +1,169 @@
+"""The record schemas of the chain, once: Spark schemas, exported as JSON Schema by `kappa topics schema`.
+
+Times are integers, nanoseconds since the Unix epoch, and end in `_unix_nano` as in OTLP. A field that is null is
+absent from the JSON. A record of a sharded topic that has `tick_unix_nano` is a *tick*: it carries no data and says
+that no event earlier than this will follow in its partition.
+"""
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+
+def _struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+STRINGS = MapType(StringType(), StringType())
+
+INVENTORY_FACTS = _struct(
+    known=BooleanType(),
+    type=StringType(),  # physical | virtual
+    site=StringType(),
+    hypervisor=StringType(),  # of a virtual machine: the physical one that it runs on
+    tenant=StringType(),
+    role=StringType(),
+)
+
+SOURCE = _struct(topic=StringType(), partition=IntegerType(), offset=LongType(), timestamp_unix_milli=LongType())
+
+HISTOGRAM = _struct(
+    count=LongType(),
+    sum=DoubleType(),
+    min=DoubleType(),
+    max=DoubleType(),
+    bounds=ArrayType(DoubleType()),  # upper bounds of all buckets but the last, ascending
+    counts=ArrayType(LongType()),  # one more than bounds
+    quantiles=STRINGS,  # of a summary: quantile -> value
+)
+
+# A data point or a log line.
+EVENT = _struct(
+    time_unix_nano=LongType(),
+    series=StringType(),  # metrics: name{key=value,...} with sorted keys; logs: the template
+    name=StringType(),
+    value=DoubleType(),
+    unit=StringType(),
+    type=StringType(),  # gauge | sum | histogram | exponential_histogram | summary | log
+    temporality=StringType(),  # cumulative | delta
+    monotonic=BooleanType(),
+    attributes=STRINGS,
+    histogram=HISTOGRAM,
+    severity_number=IntegerType(),  # OTLP's scale: 9 INFO, 13 WARN, 17 ERROR
+    severity_text=StringType(),
+    body=StringType(),
+    template=StringType(),
+)
+
+EVENTS = _struct(
+    id=StringType(),
+    machine=StringType(),
+    kind=StringType(),  # metric | log
+    resource=STRINGS,
+    inventory=INVENTORY_FACTS,
+    source=SOURCE,
+    events=ArrayType(EVENT),
+    tick_unix_nano=LongType(),
+)
+
+REJECTED = _struct(
+    id=StringType(),
+    code=StringType(),
+    reason=StringType(),
+    source=SOURCE,
+    key=BinaryType(),
+    value=BinaryType(),  # the original bytes; base64 in JSON
+    machine=StringType(),
+    events=LongType(),  # data points or log lines in it; 1 where that can't be known
+)
+
+WINDOW = _struct(kind=StringType(), size_seconds=DoubleType(), start_unix_nano=LongType(), end_unix_nano=LongType())
+
+STATISTIC = _struct(
+    series=StringType(),
+    name=StringType(),
+    kind=StringType(),  # metric | log
+    unit=StringType(),
+    attributes=STRINGS,
+    count=LongType(),
+    sum=DoubleType(),
+    mean=DoubleType(),
+    variance=DoubleType(),  # of the sample (n - 1); 0 for one value
+    min=DoubleType(),
+    max=DoubleType(),
+    first=DoubleType(),
+    last=DoubleType(),
+    severity_number=IntegerType(),
+)
+
+STATISTICS = _struct(
+    id=StringType(),
+    machine=StringType(),
+    inventory=INVENTORY_FACTS,
+    window=WINDOW,
+    source=_struct(topic=StringType(), partition=IntegerType(), first_offset=LongType(), last_offset=LongType()),
+    statistics=ArrayType(STATISTIC),
+    tick_unix_nano=LongType(),
+)
+
+NOVELTIES = _struct(
+    id=StringType(),  # of the novelty: its start, updates and end share it
+    phase=StringType(),  # start | update | end
+    verdict=StringType(),  # anomaly | state_change | new_entity | silence
+    machine=StringType(),
+    inventory=INVENTORY_FACTS,
+    series=StringType(),
+    name=StringType(),
+    kind=StringType(),  # metric | log | machine
+    time_unix_nano=LongType(),  # end of the window that caused this record
+    since_unix_nano=LongType(),  # end of the first window of this novelty
+    score=DoubleType(),  # -ln of the probability of an outcome less likely than the observed one
+    probability=DoubleType(),
+    observed=DoubleType(),
+    expected=DoubleType(),
+    expected_low=DoubleType(),
+    expected_high=DoubleType(),
+    unit=StringType(),
+    text=StringType(),  # a sentence for a person
+)
+
+INVENTORY = _struct(
+    machine=StringType(),
+    type=StringType(),
+    site=StringType(),
+    hypervisor=StringType(),
+    tenant=StringType(),
+    role=StringType(),
+    valid_from_unix_nano=LongType(),
+    valid_to_unix_nano=LongType(),
+)
+
+SCHEMAS: dict[str, StructType] = {
+    "events": EVENTS,
+    "rejected": REJECTED,
+    "statistics": STATISTICS,
+    "novelties": NOVELTIES,
+    "inventory": INVENTORY,
+}
+
+# What a decoder of connectors/sources makes of the Kafka source's rows: one row a machine's batch. Kafka's own
+# columns stay beside it (key, value, topic, partition, offset, timestamp); `error` is a code where nothing could be
+# decoded, and then `events` is null.
+DECODED = _struct(
+    batch=IntegerType(),  # which of the batches of one Kafka record
+    machine=StringType(),
+    kind=StringType(),
+    resource=STRINGS,
+    events=ArrayType(EVENT),
+    error=StringType(),
+)
