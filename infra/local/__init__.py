@@ -1,0 +1,5 @@
+"""Real servers without containers, from registry packages."""
+
+from infra.local.servers import LocalServers
+
+__all__ = ["LocalServers"]

@@ -1,0 +1,91 @@
+"""Fetch the JVM parts by Maven into the data folder, once per version of their pom."""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from infra.errors import UserError
+from infra.settings import load_settings
+
+Part = Literal["spark", "kafka", "elasticsearch"]
+
+POMS = Path(__file__).parent / "jars"
+GOALS: dict[Part, str] = {
+    "spark": "dependency:copy-dependencies",
+    "kafka": "dependency:copy-dependencies",
+    "elasticsearch": "dependency:unpack",
+}
+
+
+def default_jars() -> Path:
+    """The folder that every run with the same KAPPA_HOME shares."""
+    return load_settings().home.resolve() / "jars"
+
+
+def spark_jars(jars: Path | None = None) -> list[Path]:
+    """What Spark needs beside its own jars, for `spark.jars`; fetched if absent."""
+    return sorted(fetch("spark", jars).glob("*.jar"))
+
+
+def fetch(part: Part, jars: Path | None = None) -> Path:
+    """The folder with the part's files; Maven runs only if its pom changed since.
+
+    Raises:
+        UserError: Maven is missing or failed.
+    """
+    folder = (jars or default_jars()) / part
+    stamp = folder / ".stamp"
+    digest = _digest(part)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_name(f".{part}.lock")):
+        if not stamp.is_file() or stamp.read_text() != digest:
+            _replace(part, folder, digest)
+    return folder
+
+
+def _digest(part: Part) -> str:
+    poms = (POMS / "pom.xml", POMS / part / "pom.xml")
+    return hashlib.sha256(b"".join(pom.read_bytes() for pom in poms)).hexdigest()
+
+
+def _replace(part: Part, folder: Path, digest: str) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{part}-") as temporary:
+        fresh = Path(temporary) / part
+        _maven(part, fresh)
+        (fresh / ".stamp").write_text(digest)
+        if folder.exists():
+            shutil.move(folder, Path(temporary) / "old")
+        fresh.rename(folder)
+
+
+def _maven(part: Part, target: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError("mvn: Maven is missing; install it (e.g. apt install maven, brew install maven)")
+    command: list[str | Path] = [
+        maven,
+        "-q",
+        "-B",
+        "-f",
+        POMS / part / "pom.xml",
+        GOALS[part],
+        f"-DoutputDirectory={target}",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        fault = next((line for line in done.stdout.splitlines() if line.startswith("[ERROR]")), done.stderr.strip())
+        raise UserError(f"mvn: could not fetch {part}: {fault.removeprefix('[ERROR] ')}")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file; another process waits. The lock ends with this process at the latest."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

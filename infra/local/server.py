@@ -1,0 +1,161 @@
+"""One server process: started in its own session, known by a pid file, stopped as a group."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from infra.errors import UserError
+
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a pid file says; the start time tells a server from a stranger that got its recycled pid."""
+
+    pid: int
+    created: float
+    address: str
+
+    @classmethod
+    def read(cls, path: Path) -> "Running | None":
+        """The process of a pid file, or None if there is no such file or it was cut short."""
+        try:
+            return cls(**json.loads(path.read_text()))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+    def alive(self) -> bool:
+        try:
+            process = psutil.Process(self.pid)
+            return process.create_time() == self.created and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+class Server(ABC):
+    """A server with its data, log and pid file below one home folder.
+
+    A subclass says what to prepare, what to run and how to ask whether it is ready.
+    """
+
+    flag: str  # the option that moves the server to another port
+    ready_seconds = 120.0
+
+    def __init__(self, name: str, home: Path, ports: tuple[int, ...]) -> None:
+        self.name = name
+        self.ports = ports
+        self.folder = home / name
+        self.log = home / "logs" / f"{name}.log"
+        self._log_start = 0
+        self._pid_file = home / "run" / f"{name}.json"
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """What a client connects to."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise a UserError for what would keep the server from starting: a missing Java, jars or right."""
+
+    @abstractmethod
+    def prepare(self) -> tuple[list[str | Path], dict[str, str]]:
+        """Write the configuration; return the command and what it needs in its environment."""
+
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether the server answers a request."""
+
+    @property
+    def running(self) -> Running | None:
+        """The live process, from whichever call or program it was started."""
+        running = Running.read(self._pid_file)
+        return running if running and running.alive() else None
+
+    def check_ports(self) -> None:
+        """Raise a UserError if somebody else listens on one of the ports."""
+        for port in self.ports:
+            if not _free(port):
+                raise UserError(
+                    f"port {port} ({self.name}) is busy; stop what listens there or choose one by {self.flag}"
+                )
+
+    def spawn(self) -> None:
+        """Start the process; it isn't ready yet. A no-op if it runs."""
+        if self.running:
+            return
+        self.kill()
+        command, environment = self.prepare()
+        for folder in (self.log.parent, self._pid_file.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._log_start = log.tell()
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=os.environ | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        Running(process.pid, psutil.Process(process.pid).create_time(), self.address).write(self._pid_file)
+
+    def failed(self) -> UserError:
+        """The error for a server that ended, or did not become ready: the first fault in its log since its start."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            lines = log.read().decode(errors="replace").splitlines()
+        fault = next((line.strip() for line in lines if re.search("ERROR|FATAL|Exception", line)), "no answer in time")
+        return UserError(f"{self.name} did not start: {fault}; see {self.log}")
+
+    def stop(self) -> None:
+        """End the process in good order, by force after a while; a no-op if it doesn't run."""
+        if running := self.running:
+            os.killpg(running.pid, signal.SIGTERM)
+            psutil.wait_procs(self._group(), timeout=STOP_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and its children as a power cut would (SIGKILL)."""
+        group = self._group()
+        for process in group:
+            process.kill()
+        psutil.wait_procs(group, timeout=STOP_SECONDS)
+        self._pid_file.unlink(missing_ok=True)
+
+    def _group(self) -> list[psutil.Process]:
+        """Our processes: also children whose leader is gone, but no stranger with a recycled pid."""
+        running = Running.read(self._pid_file)
+        if running is None or (psutil.pid_exists(running.pid) and not running.alive()):
+            return []
+        return [process for process in psutil.process_iter() if _in_group(process, running)]
+
+
+def _in_group(process: psutil.Process, leader: Running) -> bool:
+    try:
+        return os.getpgid(process.pid) == leader.pid and process.create_time() >= leader.created
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return False
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,45 @@
+"""Settings of the embedded servers: environment variables with the prefix KAPPA_."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from infra.errors import UserError
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[mg]$")]
+
+
+class InfraSettings(BaseSettings):
+    """Where the embedded servers live and listen; `home` is the one folder that holds everything generated."""
+
+    model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
+
+    home: Path = Path(".kappa")
+    kafka_port: Port = 9092
+    elasticsearch_port: Port = 9200
+    brokers: Annotated[int, Field(ge=1, le=9)] = 1
+    kafka_heap: Heap = "512m"
+    elasticsearch_heap: Heap = "512m"
+
+
+def load_settings() -> InfraSettings:
+    """The settings of this environment.
+
+    Raises:
+        UserError: a variable's value can't be used.
+    """
+    try:
+        return InfraSettings()
+    except ValidationError as error:
+        raise UserError(describe(error, prefix="KAPPA_")) from error
+
+
+def describe(error: ValidationError, prefix: str = "") -> str:
+    """The first fault of a pydantic error in one line: field, value, fix."""
+    fault = error.errors()[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    name = prefix + field.upper() if prefix else field
+    return f"{name}={fault['input']!r}: {fault['msg']}"
