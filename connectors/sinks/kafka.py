@@ -1,0 +1,312 @@
+"""An exactly-once Kafka sink for `foreachBatch`: what Spark's own sink, at-least-once, does not give.
+
+Each task of a micro-batch writes its rows in one Kafka transaction and commits in the same transaction a *progress
+marker*: the batch id, as the offset of a consumer group, on the partition of `progress_topic` that has the task's
+number. A batch that is tried again finds its marker and skips; the rows of an attempt that died were never committed.
+`transactional.id` is the query's name and the task's number, so the broker fences whoever wrote under it before: a lost
+executor, a speculative copy, a second driver.
+
+It needs nothing else of this project: copy the file, create `progress_topic` (never written, as many partitions as
+tasks), and give it a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka source without
+`minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/exactly-once.md has the proof.
+"""
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+# What a frame must have. `partition` null: by the key's hash, as Java's clients do. `headers` is Kafka's own form.
+COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
+# Where a row came from: optional; WriteSummary.source_timestamps says how far each source partition has come.
+SOURCE_COLUMNS = ("source_topic", "source_partition", "source_timestamp_ms")
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_RESULT = "skipped boolean, rows string, sources string"
+_RESULT_ARROW = pa.schema([("skipped", pa.bool_()), ("rows", pa.string()), ("sources", pa.string())])
+Row = tuple[str, int | None, bytes | str | None, bytes | str | None, int, list[dict[str, Any]] | None]
+_OPEN: dict[str, "Writer"] = {}  # of this Python worker: `init_transactions` costs 60 ms, a reused producer nothing
+
+
+class ProgressError(Exception):
+    """The progress markers and this attempt contradict each other: going on would lose or double records."""
+
+
+@dataclass(frozen=True)
+class SinkSettings:
+    """Whose transactions these are.
+
+    `query` names them and must be the same after a restart; `run` is the identity of the checkpoint (Spark's query id).
+    """
+
+    bootstrap: str
+    query: str
+    run: str
+    progress_topic: str = "sink.progress"
+    transaction_timeout_ms: int = 600_000  # must outlast the slowest batch
+    producer: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def group(self) -> str:
+        """The consumer group whose offsets are the progress markers."""
+        return f"{self.query}.sink"
+
+    def transactional_id(self, slot: int) -> str:
+        """The name under which the broker fences a task's former writers."""
+        return f"{self.query}-{slot}"
+
+
+@dataclass(frozen=True)
+class WriteSummary:
+    """What a micro-batch wrote: rows, tasks that an earlier attempt had done, newest time of each source partition."""
+
+    rows_by_topic: dict[str, int]
+    skipped_tasks: int
+    source_timestamps: dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True)
+class Marker:
+    """How far one task has come: `done` batches, the last of them for the checkpoint `run`, in `tasks` tasks."""
+
+    done: int
+    run: str
+    tasks: int
+
+    def check(self, settings: SinkSettings, batch_id: int, tasks: int) -> None:
+        """Raise ProgressError unless batch `batch_id`, in `tasks` tasks, follows on this marker or repeats it."""
+        if self.run != settings.run:
+            raise ProgressError(
+                f"query {settings.query}: its progress markers belong to checkpoint {self.run}, this one is "
+                f"{settings.run}: the checkpoint was lost or replaced. See docs/exactly-once.md, 'A lost checkpoint'."
+            )
+        if batch_id < self.done - 1:
+            raise ProgressError(
+                f"query {settings.query}: batch {batch_id} is to be written, but batch {self.done - 1} was: the "
+                "checkpoint is an old copy. See docs/exactly-once.md, 'A lost checkpoint'."
+            )
+        if batch_id == self.done - 1 and tasks != self.tasks:
+            raise ProgressError(
+                f"query {settings.query}: batch {batch_id} was begun with {self.tasks} tasks and is now tried with "
+                f"{tasks}. Restore the former number of source or shuffle partitions until this batch is done."
+            )
+
+
+class TransactionalSink:
+    """The driver's side: writes the micro-batches of one query."""
+
+    def __init__(self, settings: SinkSettings) -> None:
+        self.settings = settings
+        self._verified = False
+
+    def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
+        """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS) as batch `batch_id`; each task's rows go out in time order,
+        those without a key after the others of their time.
+
+        Raises ProgressError if the checkpoint is not the one that the markers belong to, or if an earlier attempt of
+        this batch had another number of tasks.
+        """
+        tasks = number_of_tasks(frame)
+        if not self._verified:
+            self.verify(batch_id, tasks)
+        columns = [*COLUMNS, *(c for c in SOURCE_COLUMNS if c in frame.columns)]
+        ordered = frame.select(*columns).sortWithinPartitions(
+            "topic", "partition", "timestamp_ms", F.col("key").asc_nulls_last(), "value"
+        )
+        results = ordered.mapInArrow(_Task(self.settings, batch_id, tasks), _RESULT).collect()
+        rows: Counter[str] = Counter()
+        newest: dict[tuple[str, int], int] = {}
+        for result in results:
+            rows.update(json.loads(result.rows))
+            for topic, partition, timestamp in json.loads(result.sources):
+                newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
+        return WriteSummary(dict(rows), sum(r.skipped for r in results), newest)
+
+    def verify(self, batch_id: int, tasks: int) -> None:
+        """Compare every task's marker with what is about to be written. Once a process: a failed batch ends it."""
+        with open_consumer(self.settings) as consumer:
+            slots = consumer.list_topics(self.settings.progress_topic, 30).topics[self.settings.progress_topic]
+            if tasks > len(slots.partitions):
+                raise ProgressError(
+                    f"query {self.settings.query}: {tasks} tasks, but topic {self.settings.progress_topic} has "
+                    f"{len(slots.partitions)} partitions: give it as many as there are tasks."
+                )
+            for marker in read_markers(self.settings, consumer, list(slots.partitions)):
+                marker.check(self.settings, batch_id, tasks)
+        self._verified = True
+
+
+def number_of_tasks(frame: DataFrame) -> int:
+    """In how many tasks `frame` will be computed, without computing it."""
+    return int(frame._jdf.queryExecution().toRdd().getNumPartitions())
+
+
+@contextmanager
+def open_consumer(settings: SinkSettings) -> Iterator[Consumer]:
+    """A consumer that only reads and names the markers' group; it never joins it."""
+    consumer = Consumer({"bootstrap.servers": settings.bootstrap, "group.id": settings.group})
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def read_markers(settings: SinkSettings, consumer: Consumer, slots: list[int]) -> list[Marker]:
+    """The markers of those of `slots` that have one."""
+    wanted = [TopicPartition(settings.progress_topic, slot) for slot in slots]
+    found = retried(lambda: consumer.committed(wanted, timeout=30), settings)
+    for position in found:
+        if position.error:
+            raise KafkaException(position.error)
+    return [Marker(position.offset, **json.loads(position.metadata)) for position in found if position.offset > 0]
+
+
+def retried(call: Callable[[], _T], settings: SinkSettings) -> _T:
+    """Repeat what Kafka calls retriable for as long as a transaction may live."""
+    deadline = time.monotonic() + settings.transaction_timeout_ms / 1000
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One task of one batch, as it is shipped to the Python workers."""
+
+    settings: SinkSettings
+    batch_id: int
+    tasks: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        seen = _Seen(Counter(), {})
+        rows = seen.rows_of(batches)
+        with borrowed_writer(self.settings, context.partitionId()) as writer:
+            wrote = writer.write(rows, self.batch_id, self.tasks)
+        for _ in rows:  # one that was skipped still tells how far its sources have come
+            pass
+        result = {"skipped": not wrote, "rows": json.dumps(seen.rows), "sources": json.dumps(seen.sources())}
+        yield pa.RecordBatch.from_pylist([result], schema=_RESULT_ARROW)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What went through a task: rows by topic, and the newest timestamp of each source partition."""
+
+    rows: Counter[str]
+    newest: dict[tuple[str, int], int]
+
+    def rows_of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+        """The rows of the batches as tuples of COLUMNS."""
+        for batch in batches:
+            self._note(batch)
+            yield from zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
+
+    def sources(self) -> list[tuple[str, int, int]]:
+        """(topic, partition, newest timestamp in ms)"""
+        return [(*source, timestamp) for source, timestamp in self.newest.items()]
+
+    def _note(self, batch: pa.RecordBatch) -> None:
+        self.rows.update(batch.column("topic").to_pylist())
+        if SOURCE_COLUMNS[0] not in batch.schema.names:
+            return
+        table = pa.Table.from_batches([batch.select(list(SOURCE_COLUMNS))])
+        latest = table.group_by(list(SOURCE_COLUMNS[:2])).aggregate([(SOURCE_COLUMNS[2], "max")])
+        for topic, partition, timestamp in zip(*(column.to_pylist() for column in latest.columns), strict=True):
+            self.newest[topic, partition] = max(timestamp, self.newest.get((topic, partition), timestamp))
+
+
+@contextmanager
+def borrowed_writer(settings: SinkSettings, slot: int) -> Iterator["Writer"]:
+    """This process's writer for a task; after any error it is thrown away, so that the next one starts clean."""
+    name = settings.transactional_id(slot)
+    writer = _OPEN.pop(name, None)
+    if writer is None or writer.settings != settings:
+        writer = Writer(settings, slot)
+    try:
+        yield writer
+    except BaseException:
+        writer.abandon()
+        raise
+    _OPEN[name] = writer
+
+
+class Writer:
+    """One transactional producer. Opening it fences its predecessors and settles what they left open."""
+
+    def __init__(self, settings: SinkSettings, slot: int) -> None:
+        self.settings, self.slot = settings, slot
+        self.producer = Producer(
+            {
+                "bootstrap.servers": settings.bootstrap,
+                "transactional.id": settings.transactional_id(slot),
+                "transaction.timeout.ms": settings.transaction_timeout_ms,
+                "partitioner": "murmur2_random",  # the Java clients' choice: a key keeps its partition
+                "linger.ms": 20,
+                "batch.size": 512 * 1024,
+                "compression.type": "lz4",
+                "message.max.bytes": 10_000_000,
+                "queue.buffering.max.messages": 500_000,
+                "queue.buffering.max.kbytes": 262_144,
+                **settings.producer,
+            }
+        )
+        retried(self.producer.init_transactions, settings)
+        # Only now is every earlier transaction of this id committed or gone, and the marker final.
+        with open_consumer(settings) as consumer:
+            self.marker = next(iter(read_markers(settings, consumer, [slot])), None)
+            self.group = consumer.consumer_group_metadata()
+
+    def write(self, rows: Iterable[Row], batch_id: int, tasks: int) -> bool:
+        """Write the rows and the marker of `batch_id` in one transaction; False if an earlier attempt did."""
+        if self.marker:
+            self.marker.check(self.settings, batch_id, tasks)
+            if batch_id < self.marker.done:
+                return False
+        self.producer.begin_transaction()
+        self._produce(rows)
+        self._commit(Marker(batch_id + 1, self.settings.run, tasks))
+        return True
+
+    def abandon(self) -> None:
+        """Give up the open transaction; what can't be aborted now, the next writer's `init_transactions` aborts."""
+        try:
+            self.producer.purge()
+            self.producer.abort_transaction(5)
+        except KafkaException as error:
+            _log.warning("%s-%s: transaction left to its successor: %s", self.settings.query, self.slot, error)
+
+    def _produce(self, rows: Iterable[Row]) -> None:
+        produce, poll = self.producer.produce, self.producer.poll
+        for topic, partition, key, value, timestamp, headers in rows:
+            pairs = [(h["key"], h["value"]) for h in headers] if headers else None
+            target = -1 if partition is None else partition
+            while True:
+                try:
+                    produce(topic, value, key, target, timestamp=timestamp, headers=pairs)
+                    break
+                except BufferError:
+                    poll(0.5)
+
+    def _commit(self, marker: Marker) -> None:
+        """No delivery reports are needed: a record that failed makes the commit fail."""
+        metadata = json.dumps({"run": marker.run, "tasks": marker.tasks})
+        position = TopicPartition(self.settings.progress_topic, self.slot, marker.done, metadata=metadata)
+        retried(lambda: self.producer.send_offsets_to_transaction([position], self.group, 30), self.settings)
+        retried(lambda: self.producer.commit_transaction(30), self.settings)
+        self.marker = marker

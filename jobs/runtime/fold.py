@@ -1,0 +1,83 @@
+"""Packed state: all rows of one Kafka partition go, in offset order, through one Python call a batch.
+
+A partition is a shard: it holds whole machines, and the ticks in it say how far event time has come. A fold therefore
+needs nothing but its own partition's log, in the order of the log, and its result can't depend on batch sizes, on the
+number of cores or on how fast other partitions are read. One call for many series is also what makes Python affordable:
+Spark's cost is per group, not per row.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+_STATE = "state binary"
+_OUTPUT = "shard int, key string, value binary, time_unix_nano long, headers array<struct<key:string,value:binary>>"
+
+
+@dataclass(frozen=True)
+class Input:
+    """The new records of a shard in the order of the log."""
+
+    topic: str
+    shard: int
+    offsets: Sequence[int]
+    values: Sequence[bytes]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A record to write: its key, JSON, event time, and headers."""
+
+    key: str | None
+    value: bytes
+    time_unix_nano: int
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+# (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.
+Fold = Callable[[bytes | None, Input], tuple[bytes, list[Output]]]
+
+
+def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
+    """Fold a stream of Kafka rows shard by shard; columns shard, key, value, time_unix_nano, headers."""
+
+    def step(key: tuple[int], chunks: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        rows = pd.concat(list(chunks)).sort_values("offset", kind="stable")
+        batch = Input(rows["topic"].iloc[0], int(key[0]), rows["offset"].tolist(), rows["value"].tolist())
+        after, outputs = fold(bytes(state.get[0]) if state.exists else None, batch)
+        state.update((after,))
+        yield _to_frame(int(key[0]), outputs)
+
+    return (
+        frame.select(F.col("partition").alias("shard"), "topic", "offset", "value")
+        .groupBy("shard")
+        .applyInPandasWithState(step, _OUTPUT, _STATE, "append", GroupStateTimeout.NoTimeout)
+    )
+
+
+def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "shard": [shard] * len(outputs),
+            "key": [o.key for o in outputs],
+            "value": [o.value for o in outputs],
+            "time_unix_nano": [o.time_unix_nano for o in outputs],
+            "headers": [[{"key": k, "value": v} for k, v in o.headers] for o in outputs],
+        }
+    )
+
+
+def to_records(frame: DataFrame, topic: str, *, same_partition: bool) -> DataFrame:
+    """Address a fold's output to `topic`: into the shard's own partition, so that ticks stay true, or by key."""
+    return frame.select(
+        F.lit(topic).alias("topic"),
+        (F.col("shard") if same_partition else F.lit(None).cast("int")).alias("partition"),
+        "key",
+        "value",
+        F.expr("time_unix_nano div 1000000").alias("timestamp_ms"),
+        "headers",
+    )

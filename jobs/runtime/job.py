@@ -1,0 +1,52 @@
+"""What a job is: a declaration and a pure transform. The runtime does the rest."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from infra.topics import TopicMap
+from jobs.runtime.settings import Settings
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a job may know when its query is built: the map, the settings, and how to read a topic as a stream."""
+
+    spark: SparkSession
+    settings: Settings
+    topics: TopicMap
+
+    def stream(self, *topics: str, share: float = 1.0) -> DataFrame:
+        """Kafka's rows of `topics`, from their beginning, committed records only.
+
+        `share` of the batch limit is this source's, where a job has several.
+        """
+        limit = max(1, int(self.settings.max_offsets_per_trigger * share))
+        return (
+            self.spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.settings.kafka_bootstrap)
+            .option("subscribe", ",".join(topics))
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", limit)
+            .option("kafka.isolation.level", "read_committed")
+            # What retention took before it was read is a loss that a person must decide on.
+            .option("failOnDataLoss", "true")
+            .load()
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """A step of the chain: `build` gives its stream; `finish`, if any, is applied to each micro-batch of it.
+
+    The last of them must have the columns of connectors.sinks.kafka. `finish` is for what changes between batches, as
+    the inventory does; state lives in `build`.
+    """
+
+    name: str
+    reads: Callable[[TopicMap], tuple[str, ...]]
+    writes: tuple[str, ...]
+    build: Callable[[Context], DataFrame]
+    finish: Callable[[Context], Callable[[DataFrame], DataFrame]] | None = None
+    ticks: str | None = None  # the topic to which event-time progress is written after each batch

@@ -1,0 +1,99 @@
+"""What a job tells Prometheus, and whether it is healthy."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
+
+_LABELS = ("job", "query")
+INPUT_RATE = Gauge("kappa_input_rows_per_second", "Rows that arrive", _LABELS)
+PROCESSED_RATE = Gauge("kappa_processed_rows_per_second", "Rows processed while a batch runs", _LABELS)
+INPUT_ROWS = Counter("kappa_input_rows", "Rows read from Kafka", _LABELS)
+OUTPUT_ROWS = Counter("kappa_output_rows", "Rows written, by topic or table", ("job", "target"))
+BATCH_SECONDS = Histogram(
+    "kappa_batch_seconds", "Duration of a micro-batch", _LABELS, buckets=(0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+)
+EVENT_TIME = Gauge("kappa_event_time_seconds", "Event time that the job has completed (its last tick)", ("job",))
+EVENT_TIME_LAG = Gauge("kappa_event_time_lag_seconds", "Wall clock minus completed event time", ("job",))
+STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store: packed shards", _LABELS)
+STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)
+LAG = Gauge("kappa_lag_records", "Records not yet read", ("job", "topic", "partition"))
+LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last batch ended", _LABELS)
+SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of repeated batches that had been written before", _LABELS)
+
+
+def observe_progress(job: str, query: str, progress: dict[str, Any]) -> None:
+    """Take one batch's `StreamingQueryProgress` (as a dict) into the metrics."""
+    labels = (job, query)
+    INPUT_RATE.labels(*labels).set(progress.get("inputRowsPerSecond") or 0)
+    PROCESSED_RATE.labels(*labels).set(progress.get("processedRowsPerSecond") or 0)
+    INPUT_ROWS.labels(*labels).inc(progress.get("numInputRows") or 0)
+    BATCH_SECONDS.labels(*labels).observe(progress["durationMs"].get("triggerExecution", 0) / 1000)
+    LAST_BATCH.labels(*labels).set(time.time())
+    operators = progress.get("stateOperators") or []
+    STATE_ROWS.labels(*labels).set(sum(o["numRowsTotal"] for o in operators))
+    STATE_BYTES.labels(*labels).set(sum(o["memoryUsedBytes"] for o in operators))
+    for source in progress["sources"]:
+        _observe_lag(job, source)
+
+
+def _observe_lag(job: str, source: dict[str, Any]) -> None:
+    end, latest = (_as_dict(source.get(name)) for name in ("endOffset", "latestOffset"))
+    for topic, partitions in latest.items():
+        for partition, offset in partitions.items():
+            LAG.labels(job, topic, partition).set(max(0, offset - end.get(topic, {}).get(partition, 0)))
+
+
+def _as_dict(offsets: Any) -> dict[str, dict[str, int]]:
+    parsed = json.loads(offsets) if isinstance(offsets, str) else offsets
+    return parsed or {}
+
+
+def observe_tick(job: str, tick_ms: int) -> None:
+    """Note the event time that `job` has completed."""
+    EVENT_TIME.labels(job).set(tick_ms / 1000)
+    EVENT_TIME_LAG.labels(job).set_function(lambda: time.time() - tick_ms / 1000)
+
+
+class MetricsServer:
+    """`/metrics` and `/healthz` on one port. `healthy` gives the reason why not, or None."""
+
+    def __init__(self, host: str, port: int, healthy: Callable[[], str | None]) -> None:
+        self._server = ThreadingHTTPServer((host, port), _handler(healthy))
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(healthy: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            match self.path.split("?")[0]:
+                case "/metrics":
+                    self._send(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
+                case "/healthz":
+                    reason = healthy()
+                    self._send(503 if reason else 200, f"{reason or 'ok'}\n".encode(), "text/plain")
+                case _:
+                    self._send(404, b"/metrics or /healthz\n", "text/plain")
+
+        def _send(self, status: int, body: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Scrapes are not news."""
+
+    return Handler

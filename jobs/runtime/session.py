@@ -1,0 +1,58 @@
+"""The Spark session of a job."""
+
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from infra.jars import spark_jars
+from infra.jdk import SPARK_JAVA, find_jdk
+from jobs.runtime.settings import Settings
+
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_FIXED = {
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A batch that is tried again must fall into the same tasks: no partitions chosen by size.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # a duplicate attribute is bad input, not a reason to stop
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+}
+
+
+def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
+    """A local or cluster session with the project's jars; `extra` is Spark configuration.
+
+    Raises UserError if there is no suitable JDK or the jars can't be had.
+    """
+    os.environ["JAVA_HOME"] = str(find_jdk(SPARK_JAVA, "Spark"))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # Spark already runs a Python worker for each core
+    scratch = settings.home.resolve() / "spark"
+    scratch.mkdir(parents=True, exist_ok=True)
+    builder = (
+        SparkSession.builder.appName(name)
+        .master(settings.spark_master)
+        .config("spark.jars", ",".join(str(jar) for jar in spark_jars()))
+        .config("spark.driver.memory", settings.driver_memory)
+        .config("spark.local.dir", str(scratch))
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j_file()}")
+        .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)
+    )
+    for key, value in {**_FIXED, **extra}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def log4j_file() -> str:
+    """Spark's own log: warnings and worse, on stderr."""
+    return (Path(__file__).parent / "log4j2.properties").resolve().as_uri()

@@ -1,0 +1,68 @@
+"""Every setting of the runtime, from the environment (`KAPPA_...`) or flags, checked before anything starts."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from infra.errors import UserError
+
+
+class Settings(BaseSettings):
+    """What a job needs to know about its surroundings; what a job does is in its declaration."""
+
+    model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
+
+    kafka_bootstrap: str = Field("127.0.0.1:9092", pattern=r"^[^\s:,]+:\d+(,[^\s:,]+:\d+)*$")
+    elasticsearch_url: str = Field("http://127.0.0.1:9200", pattern=r"^https?://\S+$")
+    elasticsearch_user: str | None = None
+    elasticsearch_password: str | None = None
+    home: Path = Path(".kappa")  # the one folder for data, checkpoints, logs
+    checkpoints: str | None = None  # a folder or URL; default: under home
+    delta: str | None = None
+    topics_file: Path | None = None  # default: infra/topics.yaml
+    generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
+
+    spark_master: str = "local[2,4]"  # 4: a task is tried again before the job gives up
+    driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")
+    trigger_seconds: float = Field(2.0, gt=0)
+    archive_trigger_seconds: float = Field(30.0, gt=0)
+    # Bounds a batch, and with it the memory of a job that has a backlog.
+    max_offsets_per_trigger: int = Field(20_000, gt=0)
+    # Fixed for the life of a checkpoint: state is laid out by it.
+    shuffle_partitions: int = Field(4, gt=0)
+    transaction_timeout_seconds: int = Field(600, ge=10, le=900)
+    drain_seconds: float = Field(60.0, gt=0)  # how long SIGTERM waits for the batch
+
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+
+    def checkpoint_of(self, query: str) -> str:
+        """Folder or URL of a query's checkpoint."""
+        root = self.checkpoints or str(self.home.resolve() / "checkpoints")
+        return f"{root}/{self.generation}/{query}"
+
+    def delta_of(self, table: str) -> str:
+        """Folder or URL of a Delta table."""
+        root = self.delta or str(self.home.resolve() / "delta")
+        return f"{root}/{self.generation}/{table}"
+
+    def query_of(self, job: str) -> str:
+        """The name of a job's query: its consumer group, and the stem of its transactional ids."""
+        return f"kappa.{self.generation}.{job}"
+
+
+def load_settings(**flags: Any) -> Settings:
+    """Settings from the environment, overridden by those flags that are not None.
+
+    Raises UserError naming the variable, the value and what it must be.
+    """
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "_".join(str(part) for part in first["loc"])
+        raise UserError(f"KAPPA_{name.upper()}={first['input']!r}: {first['msg']}") from None
