@@ -40,6 +40,10 @@ def load_settings() -> InfraSettings:
 def describe(error: ValidationError, prefix: str = "") -> str:
     """The first fault of a pydantic error in one line: field, value, fix."""
     fault = error.errors()[0]
+    message = fault["msg"].removeprefix("Value error, ")
     field = ".".join(str(part) for part in fault["loc"])
-    name = prefix + field.upper() if prefix else field
-    return f"{name}={fault['input']!r}: {fault['msg']}"
+    if not field:
+        return message
+    if fault["type"] == "missing":
+        return f"{field}: is missing"
+    return f"{prefix}{field.upper() if prefix else field}={fault['input']!r}: {message}"

@@ -1,0 +1,45 @@
+"""A record's Spark schema as JSON Schema, for consumers that don't run Spark."""
+
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+SCALARS: dict[type[DataType], dict[str, Any]] = {
+    StringType: {"type": "string"},
+    BooleanType: {"type": "boolean"},
+    DoubleType: {"type": "number"},
+    IntegerType: {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
+    LongType: {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+    BinaryType: {"type": "string", "contentEncoding": "base64"},
+}
+
+
+def json_schema(name: str, record: StructType) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a record as this version writes it: a null field is absent, others are refused."""
+    return {"$schema": DIALECT, "title": name, **_node(record)}
+
+
+def _node(kind: DataType) -> dict[str, Any]:
+    match kind:
+        case StructType():
+            properties = {field.name: _node(field.dataType) for field in kind.fields}
+            return {"type": "object", "properties": properties, "additionalProperties": False}
+        case MapType():
+            return {"type": "object", "additionalProperties": _node(kind.valueType)}
+        case ArrayType():
+            return {"type": "array", "items": _node(kind.elementType)}
+        case _:
+            return dict(SCALARS[type(kind)])
