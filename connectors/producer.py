@@ -1,0 +1,73 @@
+"""A Kafka producer whose failures are heard: idempotent, acks=all, every delivery error raised."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from infra.errors import UserError
+
+Delivered = Callable[[int], None]
+METADATA_TIMEOUT_S = 10
+
+
+class CollectorProducer:
+    """Sends records; raises `KafkaException` from the next call after one could not be delivered."""
+
+    def __init__(self, bootstrap: str, topics: Iterable[str], **config: Any) -> None:
+        """Connects and checks the topics.
+
+        Raises:
+            UserError: nobody answers at `bootstrap`, or a topic is missing.
+        """
+        self._error: KafkaError | None = None
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 20,
+                "compression.type": "zstd",
+                "queue.buffering.max.messages": 200_000,
+                "log_level": 2,
+                **config,
+            }
+        )
+        self._check(bootstrap, set(topics))
+
+    def _check(self, bootstrap: str, topics: set[str]) -> None:
+        try:
+            present = self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+        except KafkaException as error:
+            fix = "start one with `kappa infra up` or give --bootstrap host:port"
+            raise UserError(f"bootstrap {bootstrap!r}: no Kafka broker answers; {fix}") from error
+        if missing := sorted(topics - present.keys()):
+            raise UserError(f"topic {missing[0]!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
+
+    def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
+        """Queues one record; waits while the queue is full. `delivered` gets the record's timestamp on the topic, ms."""
+
+        def report(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._error = self._error or error
+            elif delivered is not None:
+                delivered(message.timestamp()[1])
+
+        self.poll()
+        while True:
+            try:
+                return self._producer.produce(topic, value, key, timestamp=timestamp_ms, on_delivery=report)
+            except BufferError:
+                self.poll(0.1)
+
+    def poll(self, seconds: float = 0) -> None:
+        """Serves delivery reports for up to `seconds`."""
+        self._producer.poll(seconds)
+        if self._error is not None:
+            raise KafkaException(self._error)
+
+    def flush(self) -> None:
+        """Waits until all that was sent is delivered."""
+        while self._producer.flush(1):
+            self.poll()
+        self.poll()
