@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -11,11 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 from infra.errors import UserError
+from infra.jdk import MAVEN_JAVA, find_jdk, find_maven
 from infra.settings import load_settings
 
 Part = Literal["spark", "kafka", "elasticsearch"]
 
 POMS = Path(__file__).parent / "jars"
+PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
 GOALS: dict[Part, str] = {
     "spark": "dependency:copy-dependencies",
     "kafka": "dependency:copy-dependencies",
@@ -65,19 +68,14 @@ def _replace(part: Part, folder: Path, digest: str) -> None:
 
 
 def _maven(part: Part, target: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise UserError("mvn: Maven is missing; install it (e.g. apt install maven, brew install maven)")
-    command: list[str | Path] = [
-        maven,
-        "-q",
-        "-B",
-        "-f",
-        POMS / part / "pom.xml",
-        GOALS[part],
-        f"-DoutputDirectory={target}",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    pom = POMS / part / "pom.xml"
+    done = subprocess.run(
+        [find_maven(), "-q", "-B", "-f", pom, GOALS[part], f"-DoutputDirectory={target}"],
+        env=os.environ | {"JAVA_HOME": str(find_jdk(MAVEN_JAVA, "Maven"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         fault = next((line for line in done.stdout.splitlines() if line.startswith("[ERROR]")), done.stderr.strip())
         raise UserError(f"mvn: could not fetch {part}: {fault.removeprefix('[ERROR] ')}")

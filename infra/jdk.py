@@ -1,4 +1,4 @@
-"""Find a Java that is new enough: Spark and Kafka need 17, Elasticsearch 21."""
+"""Find Maven, and a Java that is new enough: Spark and Kafka need 17, Elasticsearch 21."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from infra.errors import UserError
 
+MAVEN_JAVA = 17
 KAFKA_JAVA = 17
 SPARK_JAVA = 17
 ELASTICSEARCH_JAVA = 21
@@ -42,6 +43,17 @@ def find_jdk(minimum: int, purpose: str, folders: tuple[str, ...] = JVM_FOLDERS)
     if installed:
         return min(installed)[1]
     raise UserError(f"java: {purpose} needs Java {minimum} or newer and none was found; {_advice(minimum)}")
+
+
+def find_maven() -> str:
+    """Maven's command.
+
+    Raises:
+        UserError: it is not on PATH.
+    """
+    if maven := shutil.which("mvn"):
+        return maven
+    raise UserError("mvn: Maven is needed and is not on PATH; install it (e.g. apt install maven, brew install maven)")
 
 
 def _advice(minimum: int) -> str:

@@ -1,7 +1,7 @@
 """Settings of the embedded servers: environment variables with the prefix KAPPA_."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -25,14 +25,14 @@ class InfraSettings(BaseSettings):
     elasticsearch_heap: Heap = "512m"
 
 
-def load_settings() -> InfraSettings:
-    """The settings of this environment.
+def load_settings(**flags: Any) -> InfraSettings:
+    """The settings of this environment, overridden by flags.
 
     Raises:
-        UserError: a variable's value can't be used.
+        UserError: a value can't be used.
     """
     try:
-        return InfraSettings()
+        return InfraSettings(**flags)
     except ValidationError as error:
         raise UserError(describe(error, prefix="KAPPA_")) from error
 

@@ -32,6 +32,15 @@ def parse_duration(text: object) -> timedelta:
     return timedelta(**{UNITS[found[2]]: int(found[1])})
 
 
+def format_duration(duration: timedelta) -> str:
+    """The shortest text that `parse_duration` reads back."""
+    for unit, name in reversed(UNITS.items()):
+        count, rest = divmod(duration, timedelta(**{name: 1}))
+        if not rest:
+            return f"{count}{unit}"
+    raise ValueError(f"{duration} is finer than a millisecond")
+
+
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 

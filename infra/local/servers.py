@@ -94,7 +94,7 @@ class LocalServers:
                     shutil.rmtree(server.folder, ignore_errors=True)
 
     def status(self) -> list[dict[str, object]]:
-        """One row a server: name, state (ready, starting or down), address, pid, memory in bytes, log."""
+        """One row a server: name, state (ready, starting or down), address, pid, log."""
         return [_row(server) for server in self._known()]
 
     def _known(self) -> list[Server]:

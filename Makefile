@@ -1,0 +1,66 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The first Python that is new enough; override: make setup PYTHON=/path/to/python
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+##@ Use
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: setup ## Run the chain on this machine's telemetry and a simulated cloud with faults (DEMO_ARGS="--once --json FILE")
+	@$(BIN)/kappa demo $(DEMO_ARGS)
+
+.PHONY: setup
+setup: check $(VENV)/.installed ## Install what demo and test need: Python packages and jars; reused afterwards
+	@$(BIN)/kappa infra fetch
+
+.PHONY: check
+check: ## Check that Python, Java and Maven are there
+	@test -n "$(PYTHON)" || { echo "python: 3.11 or newer is needed; install it (e.g. apt install python3.11 python3.11-venv)" >&2; exit 2; }
+	@$(PYTHON) -m infra.check
+
+$(VENV)/.installed: requirements-dev.lock pyproject.toml
+	@echo "Installing the locked packages into $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { echo "python: the venv module is needed; install it (e.g. apt install python3-venv)" >&2; exit 2; }
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+##@ Develop
+.PHONY: test
+test: setup ## Lint, check types, run the unit and integration tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest $(TEST_ARGS)
+
+.PHONY: format
+format: setup ## Format the code and fix what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: lock
+lock: ## Resolve pyproject.toml into the three lock files (needs uv)
+	@command -v uv >/dev/null || { echo "uv: is needed to lock; install it (e.g. pip install uv)" >&2; exit 2; }
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
+
+.PHONY: clean
+clean: ## Delete build output and caches; servers, data and packages stay
+	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: distclean
+distclean: clean ## Stop the servers and delete everything generated, data and packages too
+	@if [ -x $(BIN)/kappa ]; then $(BIN)/kappa infra down; fi
+	rm -rf $(VENV) .kappa

@@ -1,0 +1,22 @@
+"""What must be there before anything is installed. Runs on the system's Python: the standard library only."""
+
+import sys
+
+from infra.errors import UserError
+from infra.jdk import ELASTICSEARCH_JAVA, SPARK_JAVA, find_jdk, find_maven
+
+
+def main() -> int:
+    """Exit code: 0, or 2 after one line that names what to install."""
+    try:
+        find_jdk(SPARK_JAVA, "Spark")
+        find_jdk(ELASTICSEARCH_JAVA, "Elasticsearch")
+        find_maven()
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
