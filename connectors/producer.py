@@ -45,7 +45,7 @@ class CollectorProducer:
             raise UserError(f"topic {missing[0]!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
-        """Queues one record; waits while the queue is full. `delivered` gets the record's timestamp on the topic, ms."""
+        """Queues one record; waits while the queue is full. `delivered` gets its timestamp on the topic, ms."""
 
         def report(error: KafkaError | None, message: Message) -> None:
             if error is not None:

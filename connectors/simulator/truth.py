@@ -5,8 +5,8 @@
 counted, neither late nor rejected. A log's series is its true template and has only count and identity; the series `*`
 is all lines of the machine. A window may have several lines: they add up. `identity` is the sum modulo 2^64 of a hash
 of each event's time and content: it shows a loss or a repeat that the other figures hide, and no order.
-`faults.jsonl`: a line a fault that has begun, see `Fault.facts`. `late.jsonl`, `rejected.jsonl`: a line a record that
-must be found in events.late (identity of its late events) or events.rejected (SHA-256 of its value).
+`faults.jsonl`: a line a fault that has begun, see `Fault.facts`. `late.jsonl`, `rejected.jsonl`: a line a record whose
+events must be found in events.late or events.rejected, by their identity; of a malformed one by the SHA-256 of its value.
 `cloud.json`: the inventory. `totals.json`: how many events in all; a malformed record counts as one.
 """
 
@@ -24,6 +24,7 @@ import orjson
 from numpy.typing import NDArray
 
 from connectors.simulator.faults import SECOND
+from connectors.simulator.signals import Floats
 from connectors.simulator.simulation import Inventory, Lines, Malformed, Record, Scrape, Simulation
 
 WINDOW = 10 * SECOND
@@ -31,6 +32,7 @@ GRACE = 60 * SECOND  # how long a window waits for a partition that reports its 
 ALL_LINES = "*"
 
 Hashes = NDArray[np.uint64]
+Times = NDArray[np.int64]
 
 
 def mix(words: Hashes) -> Hashes:
@@ -40,12 +42,12 @@ def mix(words: Hashes) -> Hashes:
     return words ^ (words >> np.uint64(31))
 
 
-def value_identity(times: NDArray[np.int64], values: NDArray[np.float64]) -> Hashes:
+def value_identity(times: Times, values: Floats) -> Hashes:
     """The identity of each data point, from its time and value."""
     return mix(times.astype(np.uint64) ^ mix(np.ascontiguousarray(values).view(np.uint64)))
 
 
-def line_identity(times: NDArray[np.int64], bodies: Sequence[str]) -> Hashes:
+def line_identity(times: Times, bodies: Sequence[str]) -> Hashes:
     """The identity of each log line, from its time and body."""
     return mix(times.astype(np.uint64) ^ mix(np.array([crc32(body.encode()) for body in bodies], dtype=np.uint64)))
 
@@ -82,9 +84,9 @@ class _Numbers:
     """A machine's metrics in one window, an entry a series."""
 
     count: NDArray[np.int64]
-    sum: NDArray[np.float64]
-    min: NDArray[np.float64]
-    max: NDArray[np.float64]
+    sum: Floats
+    min: Floats
+    max: Floats
     identity: Hashes
 
     @classmethod
@@ -92,12 +94,12 @@ class _Numbers:
         empty, zeros = np.full(series, np.inf), np.zeros(series)
         return cls(np.zeros(series, np.int64), zeros, empty, -empty, np.zeros(series, np.uint64))
 
-    def add(self, part: slice, time: int, values: NDArray[np.float64]) -> None:
+    def add(self, part: slice, times: Times, values: Floats) -> None:
         self.count[part] += 1
         self.sum[part] += values
         np.minimum(self.min[part], values, out=self.min[part])
         np.maximum(self.max[part], values, out=self.max[part])
-        self.identity[part] += value_identity(np.full(len(values), time), values)
+        self.identity[part] += value_identity(times, values)
 
     def facts(self, series: Sequence[str]) -> dict[str, dict[str, Any]]:
         columns = (self.count, self.sum, self.min, self.max, self.identity)
@@ -130,7 +132,9 @@ class Truth:
         self.totals = Totals()
         self._folder = folder
         self._simulation = simulation
-        self._files = {name: (folder / f"{name}.jsonl").open("wb") for name in ("windows", "faults", "late", "rejected")}
+        self._files = {
+            name: (folder / f"{name}.jsonl").open("wb") for name in ("windows", "faults", "late", "rejected")
+        }
         self._numbers: dict[tuple[int, int], _Numbers] = {}  # by window start and machine
         self._counts: dict[tuple[int, int], _Counts] = {}
         self._coming = sorted(simulation.settings.faults, key=lambda fault: fault.start)
@@ -160,8 +164,7 @@ class Truth:
             case Lines():
                 self._lines(record, record.content, now)
             case Malformed():
-                self.totals.malformed += 1
-                self._reject(record, "malformed", 1)
+                self._malformed(record)
             case Inventory():
                 pass
         if now >= self._flushed + WINDOW:
@@ -169,50 +172,46 @@ class Truth:
             self._flush(before=now - self._simulation.settings.lateness - GRACE)
 
     def _scrape(self, record: Record, scrape: Scrape, now: int) -> None:
-        values = scrape.values[record.part]
-        if self._future(scrape.time_unix_nano, now):
-            self.totals.future += len(values)
-            self._reject(record, "future", len(values))
-        elif self._late(scrape.time_unix_nano, now):
-            identity = value_identity(np.full(len(values), scrape.time_unix_nano), values)
-            self._found_late(record, "metric", identity)
-        else:
-            self.totals.accepted += len(values)
-            key = window_start(scrape.time_unix_nano), scrape.machine
-            if key not in self._numbers:
-                self._numbers[key] = _Numbers.of(len(scrape.values))
-            self._numbers[key].add(record.part, scrape.time_unix_nano, values)
+        values, time = scrape.values[record.part], scrape.time_unix_nano
+        times = np.full(len(values), time)
+        if not self._judge(record, "metric", times, value_identity(times, values), now).any():
+            return
+        key = window_start(time), scrape.machine
+        if key not in self._numbers:
+            self._numbers[key] = _Numbers.of(len(scrape.values))
+        self._numbers[key].add(record.part, times, values)
 
     def _lines(self, record: Record, content: Lines, now: int) -> None:
         lines = content.lines[record.part]
         times = np.array([simulated.line.time_unix_nano for simulated in lines])
         identities = line_identity(times, [simulated.line.body for simulated in lines])
-        future, late = self._future(times, now), self._late(times, now)
-        if future.any():
-            self.totals.future += int(future.sum())
-            self._reject(record, "future", int(future.sum()))
-        if late.any():
-            self._found_late(record, "log", identities[late])
-        accepted = np.flatnonzero(~future & ~late).tolist()
-        self.totals.accepted += len(accepted)
-        for index in accepted:
+        for index in np.flatnonzero(self._judge(record, "log", times, identities, now)).tolist():
             key = window_start(int(times[index])), content.machine
             self._counts.setdefault(key, _Counts()).add(lines[index].template.masked, int(identities[index]))
 
-    def _future(self, times: Any, now: int) -> Any:
-        return times - now > self._simulation.settings.future
+    def _judge(self, record: Record, kind: str, times: Times, identities: Hashes, now: int) -> NDArray[np.bool_]:
+        """Which of the record's events are accepted; the others are counted and written down."""
+        settings = self._simulation.settings
+        future, late = times - now > settings.future, now - times > settings.lateness
+        accepted = ~(future | late)
+        self.totals.accepted += int(accepted.sum())
+        if future.any():
+            self.totals.future += int(future.sum())
+            self._write_events("rejected", record, identities[future], {"kind": kind, "code": "future"})
+        if late.any():
+            self.totals.late += int(late.sum())
+            self._write_events("late", record, identities[late], {"kind": kind})
+        return accepted
 
-    def _late(self, times: Any, now: int) -> Any:
-        return now - times > self._simulation.settings.lateness
-
-    def _reject(self, record: Record, code: str, events: int) -> None:
-        facts = {"topic": record.topic, "machine": record.key.decode(), "code": code, "events": events}
+    def _malformed(self, record: Record) -> None:
+        self.totals.malformed += 1
+        facts = {"topic": record.topic, "machine": record.key.decode(), "code": "malformed", "events": 1}
         self._write("rejected", {**facts, "sha256": sha256(record.value).hexdigest()})
 
-    def _found_late(self, record: Record, kind: str, identities: Hashes) -> None:
-        self.totals.late += len(identities)
-        facts = {"topic": record.topic, "machine": record.key.decode(), "kind": kind, "events": len(identities)}
-        self._write("late", {**facts, "identity": int(identities.sum())})
+    def _write_events(self, name: str, record: Record, identities: Hashes, facts: dict[str, str]) -> None:
+        events, identity = len(identities), int(identities.sum())
+        machine = record.key.decode()
+        self._write(name, {"topic": record.topic, "machine": machine, **facts, "events": events, "identity": identity})
 
     def _begin_faults(self, now: int) -> None:
         start = self._simulation.settings.start_unix_nano
