@@ -82,7 +82,8 @@ REJECTED = _struct(
     reason=StringType(),
     source=SOURCE,
     key=BinaryType(),
-    value=BinaryType(),  # the original bytes; base64 in JSON
+    value=BinaryType(),  # the original bytes, base64 in JSON; absent where the record could be decoded
+    batch=StringType(),  # of a record that could be decoded: the rejected events, as JSON of the schema `events`
     machine=StringType(),
     events=LongType(),  # data points or log lines in it; 1 where that can't be known
 )
@@ -144,8 +145,8 @@ INVENTORY = _struct(
     hypervisor=StringType(),
     tenant=StringType(),
     role=StringType(),
-    valid_from_unix_nano=LongType(),
-    valid_to_unix_nano=LongType(),
+    valid_from_unix_nano=LongType(),  # absent: since ever
+    valid_to_unix_nano=LongType(),  # absent: until a later record's valid_from
 )
 
 SCHEMAS: dict[str, StructType] = {

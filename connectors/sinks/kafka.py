@@ -169,7 +169,7 @@ def read_markers(settings: SinkSettings, consumer: Consumer, slots: list[int]) -
     for position in found:
         if position.error:
             raise KafkaException(position.error)
-    return [Marker(position.offset, **json.loads(position.metadata)) for position in found if position.offset > 0]
+    return [Marker(position.offset, **json.loads(position.metadata or "")) for position in found if position.offset > 0]
 
 
 def retried(call: Callable[[], _T], settings: SinkSettings) -> _T:

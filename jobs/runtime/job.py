@@ -17,18 +17,15 @@ class Context:
     settings: Settings
     topics: TopicMap
 
-    def stream(self, *topics: str, share: float = 1.0) -> DataFrame:
-        """Kafka's rows of `topics`, from their beginning, committed records only.
-
-        `share` of the batch limit is this source's, where a job has several.
-        """
-        limit = max(1, int(self.settings.max_offsets_per_trigger * share))
+    def stream(self, *topics: str, headers: bool = False) -> DataFrame:
+        """Kafka's rows of `topics`, from their beginning, committed records only."""
         return (
             self.spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.settings.kafka_bootstrap)
             .option("subscribe", ",".join(topics))
             .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", limit)
+            .option("maxOffsetsPerTrigger", self.settings.max_offsets_per_trigger)
+            .option("includeHeaders", headers)
             .option("kafka.isolation.level", "read_committed")
             # What retention took before it was read is a loss that a person must decide on.
             .option("failOnDataLoss", "true")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import orjson
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.sinks.kafka import SinkSettings, Writer
 from infra.topics import TopicMap
@@ -71,7 +71,8 @@ class Ticker:
 
 def latest_offsets(admin: AdminClient, partitions: Offsets) -> Offsets:
     """The ends of `partitions`, open transactions included: what is not yet committed still holds a tick back."""
-    wanted = {TopicPartition(topic, number): OffsetSpec.latest() for topic, number in partitions}
+    end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = {TopicPartition(topic, number): end for topic, number in partitions}
     found = admin.list_offsets(wanted, request_timeout=30)
     return {(p.topic, p.partition): future.result().offset for p, future in found.items()}
 

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from infra.errors import UserError
+from infra.settings import describe
 
 
 class Settings(BaseSettings):
@@ -63,6 +64,4 @@ def load_settings(**flags: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
-        first = error.errors()[0]
-        name = "_".join(str(part) for part in first["loc"])
-        raise UserError(f"KAPPA_{name.upper()}={first['input']!r}: {first['msg']}") from None
+        raise UserError(describe(error, prefix="KAPPA_")) from None

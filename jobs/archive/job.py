@@ -1,0 +1,52 @@
+"""The archive job: every topic into Delta, each table by a query of its own."""
+
+import threading
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from connectors.sinks import delta
+from infra.topics import TopicMap
+from jobs.archive.tables import Table, tables
+from jobs.runtime.checkpoint import Checkpoint
+from jobs.runtime.job import Context
+from jobs.runtime.progress import GroupOffsets
+from jobs.runtime.runner import Gate, run_queries, start_query
+from jobs.runtime.session import open_session
+from jobs.runtime.settings import Settings
+
+NAME = "archive"
+
+
+def run_archive(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
+    """Run the archive's queries until `stop`. Blocks; raises what a query failed with."""
+    spark = open_session(settings.query_of(NAME), settings)
+    try:
+        context, gate = Context(spark, settings, topics), Gate()
+        queries = {table.name: TableQuery(table, context).start(gate) for table in tables(topics)}
+        run_queries(NAME, queries, gate, settings, stop)
+    finally:
+        spark.stop()
+
+
+class TableQuery:
+    """The query that fills one table."""
+
+    def __init__(self, table: Table, context: Context) -> None:
+        self.table, self.context = table, context
+        self.name = f"{NAME}.{table.name}"
+        settings = context.settings
+        self.path = settings.delta_of(table.name)
+        self.checkpoint = Checkpoint(context.spark, settings.checkpoint_of(self.name))
+        self.group = GroupOffsets(settings.kafka_bootstrap, settings.query_of(self.name))
+
+    def start(self, gate: Gate) -> StreamingQuery:
+        """Start it from its checkpoint."""
+        stream = self.context.stream(*(topic.name for topic in self.table.topics), headers=True)
+        seconds = self.context.settings.archive_trigger_seconds
+        return start_query(self.name, self.table.rows(stream), gate.guard(self._write), self.context, seconds)
+
+    def _write(self, frame: DataFrame, batch_id: int) -> None:
+        query = f"{self.context.settings.query_of(self.name)}.{self.checkpoint.run()}"
+        delta.append(frame, self.path, query, batch_id, self.table.partition_by)
+        self.group.commit(self.checkpoint.end_offsets(batch_id))

@@ -1,0 +1,106 @@
+"""`kappa`: the one command line of the project."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from infra import cli as infra_cli
+from infra.errors import UserError
+from jobs.runtime.logs import configure_logs
+from jobs.runtime.settings import Settings, load_settings
+
+app = typer.Typer(
+    help="Telemetry in, novelties out: one code path for live and old data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(infra_cli.app, name="infra")
+app.add_typer(infra_cli.topics_app, name="topics")
+
+
+class Step(StrEnum):
+    """The jobs of the chain."""
+
+    enrichment = "enrichment"
+    statistics = "statistics"
+    detector = "detector"
+    archive = "archive"
+    indexer = "indexer"
+    all = "all"
+
+
+@app.command()
+def run(
+    job: Annotated[Step, typer.Argument(help="Which job; all: every job, as supervised processes.")],
+    kafka_bootstrap: Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")] = None,
+    elasticsearch_url: Annotated[str | None, typer.Option(help="[http://127.0.0.1:9200]")] = None,
+    generation: Annotated[
+        str | None, typer.Option(help="Whose topics, checkpoints, tables and indices. [live]")
+    ] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Of /metrics and /healthz; 0: any free one. [9400]")] = None,
+) -> None:
+    """Run a job until SIGTERM; it then ends its batch and exits with 0.
+
+    Every setting has an environment variable, KAPPA_...; `kappa settings` lists them.
+
+    Example: kappa run detector --metrics-port 9402
+    """
+    settings = load_settings(
+        kafka_bootstrap=kafka_bootstrap,
+        elasticsearch_url=elasticsearch_url,
+        generation=generation,
+        metrics_port=metrics_port,
+    )
+    configure_logs(settings)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    _runner(job)(settings, stop)
+
+
+def _runner(job: Step) -> Callable[[Settings, threading.Event], None]:
+    """Imports late: the indexer needs no Spark, and nobody else Elasticsearch."""
+    if job is Step.all:
+        return _run_all
+    if job is Step.indexer:
+        from jobs.indexer.indexer import run as run_indexer
+
+        return run_indexer
+    from jobs import chain
+
+    return chain.runner(job.value)
+
+
+def _run_all(settings: Settings, stop: threading.Event) -> None:
+    from jobs.runtime.supervisor import supervise
+
+    raise SystemExit(supervise([step.value for step in Step if step is not Step.all], settings, stop))
+
+
+@app.command("settings")
+def show_settings() -> None:
+    """List every setting with its value: flags aside, what a job would run with.
+
+    Example: KAPPA_TRIGGER_SECONDS=5 kappa settings
+    """
+    for name, value in load_settings().model_dump().items():
+        shown = "********" if "password" in name and value else value
+        typer.echo(f"KAPPA_{name.upper()}={'' if shown is None else shown}")
+
+
+def main() -> None:
+    """The entry point: bad input becomes one line and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        typer.echo(f"kappa: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The declaration of the detector job."""
+
+from functools import partial
+
+import orjson
+from pyspark.sql import DataFrame
+
+from jobs.detector import shard
+from jobs.detector.settings import DetectorSettings
+from jobs.runtime.fold import Input, Output, fold_shards, to_records
+from jobs.runtime.job import Context, Job
+
+SCHEMA_VERSION = b"novelties/1"
+
+
+def _build(context: Context) -> DataFrame:
+    statistics, novelties = context.topics["statistics"].name, context.topics["novelties"].name
+    folded = fold_shards(context.stream(statistics), partial(_fold, DetectorSettings()))
+    return folded.transform(to_records, novelties, same_partition=False)
+
+
+def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tuple[bytes, list[Output]]:
+    after, novelties = shard.fold(state, batch.values, settings)
+    headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
+    return after, [
+        Output(novelty["machine"], orjson.dumps(novelty), novelty["time_unix_nano"], headers) for novelty in novelties
+    ]
+
+
+DETECTOR = Job(
+    name="detector",
+    reads=lambda topics: (topics["statistics"].name,),
+    writes=("novelties",),
+    build=_build,
+)

@@ -1,0 +1,108 @@
+"""The inventory as a lookup table: what each machine is, with the history of it.
+
+The `inventory` topic is compacted by machine and `valid_from`, so every change of a machine's facts stays in it. A fact
+applies to an event if it was valid at the event's time and had reached the broker before the event did. Both clocks are
+in the log, so a replay finds the same facts.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+
+log = structlog.get_logger()
+
+_FACTS = ("type", "site", "hypervisor", "tenant", "role")
+_HISTORY = pa.struct(
+    [
+        ("valid_from", pa.int64()),
+        ("valid_to", pa.int64()),
+        ("known_from", pa.int64()),
+        *((name, pa.string()) for name in _FACTS),
+    ]
+)
+SCHEMA = pa.schema([("machine", pa.string()), ("history", pa.list_(_HISTORY))])
+
+Fact = dict[str, Any]
+
+
+class InventoryTable:
+    """Follows the topic; `frame` is the table as of now, rebuilt only when something has changed."""
+
+    def __init__(self, spark: SparkSession, bootstrap: str, topic: str) -> None:
+        self.spark, self.topic = spark, topic
+        self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
+        self._frame: DataFrame | None = None
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "kappa.inventory", "enable.auto.commit": False}
+        )
+        partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
+        self._assignment = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions]
+        self._consumer.assign(self._assignment)
+        self._next = dict.fromkeys(partitions, 0)
+
+    def frame(self) -> DataFrame:
+        """One row a machine: machine, history (newest valid_from first)."""
+        changed = self._catch_up()
+        if self._frame is None or changed:
+            self._rebuild()
+        assert self._frame is not None
+        return self._frame
+
+    def _catch_up(self) -> bool:
+        """Read to the end of the topic as it is now: whatever was received before this batch's records is in it."""
+        changed = False
+        for number in self._next:
+            _, end = self._consumer.get_watermark_offsets(TopicPartition(self.topic, number), 30)
+            while self._next[number] < end:
+                message = self._consumer.poll(30)
+                if message is None:
+                    raise TimeoutError(f"{self.topic}/{number}: nothing after offset {self._next[number]}, end {end}")
+                if message.error():
+                    raise KafkaException(message.error())
+                offset = message.offset()
+                assert offset is not None
+                self._next[number] = offset + 1
+                self._take(message)
+                changed = True
+        return changed
+
+    def _take(self, message: Message) -> None:
+        try:
+            machine, fact = parse_fact(message.value(), message.timestamp()[1])
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("inventory record skipped", offset=message.offset(), error=str(error))
+            return
+        self.facts[machine][fact["valid_from"]] = fact
+
+    def _rebuild(self) -> None:
+        if self._frame is not None:
+            self._frame.unpersist()
+        rows = [{"machine": machine, "history": history(facts.values())} for machine, facts in self.facts.items()]
+        table = pa.Table.from_pylist(rows, schema=SCHEMA)
+        self._frame = self.spark.createDataFrame(table).persist()
+
+
+def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
+    """(machine, fact) of an inventory record. Raises ValueError, KeyError or TypeError if it is none."""
+    record = orjson.loads(value or b"")
+    fact: Fact = {name: record.get(name) for name in _FACTS}
+    fact["valid_from"] = int(record.get("valid_from_unix_nano") or 0)
+    fact["valid_to"] = record.get("valid_to_unix_nano")
+    fact["known_from"] = received_ms * 1_000_000
+    return str(record["machine"]), fact
+
+
+def history(facts: Iterable[Fact]) -> list[Fact]:
+    """One machine's facts, newest first; each ends where the next begins, unless it says so itself."""
+    newest_first = sorted(facts, key=lambda fact: -fact["valid_from"])
+    ends = [None, *(fact["valid_from"] for fact in newest_first[:-1])]
+    return [
+        {**fact, "valid_to": min((e for e in (fact["valid_to"], end) if e is not None), default=None)}
+        for fact, end in zip(newest_first, ends, strict=True)
+    ]

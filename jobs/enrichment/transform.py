@@ -1,0 +1,158 @@
+"""Enrichment: decoded batches in, addressed records out. Built-in expressions only.
+
+Every data point and log line goes to exactly one of `events`, `events.late` and `events.rejected`, by what the log
+itself says: the event's own time against the timestamp that the broker gave its record.
+"""
+
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from infra.topics import TopicMap
+from jobs.enrichment.templates import template
+from jobs.schemas import INVENTORY_FACTS
+
+SCHEMA_VERSION = "events/1"
+# A raw record larger than this is kept in part: the whole one still stands at its source offset.
+REJECTED_BYTES = 1_000_000
+
+_REASONS = {
+    "future": "the event's time is later than the broker's clock allows: a wrong clock on the machine",
+    "no_time": "the event has no valid time",
+    "no_value": "the data point has no value",
+    "not_finite": "the data point's value is not a finite number",
+}
+
+
+def enrich(decoded: DataFrame, inventory: DataFrame, topics: TopicMap) -> DataFrame:
+    """Decoded rows (Kafka's columns and schemas.DECODED) to records addressed for the transactional sink.
+
+    `inventory` has one row a machine: machine, history (see jobs/enrichment/inventory.py).
+    """
+    limits = topics.telemetry
+    prepared = decoded.select(
+        "*",
+        (F.unix_millis("timestamp") * 1_000_000).alias("received"),
+        _by_topic({t.name: t.lateness for t in limits if t.lateness}).alias("lateness"),
+        _by_topic({t.name: t.future for t in limits if t.future}).alias("future"),
+    )
+    judged = prepared.transform(_split_by_verdict)
+    return judged.transform(_join_inventory, inventory).transform(_to_records, topics)
+
+
+def _by_topic(limits: dict[str, timedelta]) -> Column:
+    pairs = [F.lit(x) for topic, limit in limits.items() for x in (topic, int(limit.total_seconds() * 1e9))]
+    return F.element_at(F.create_map(*pairs), F.col("topic"))
+
+
+def _verdict(event: Column) -> Column:
+    time, value = event["time_unix_nano"], event["value"]
+    is_metric = F.col("kind") == "metric"
+    return (
+        F.when(time.isNull() | (time <= 0), "no_time")
+        .when(time - F.col("received") > F.col("future"), "future")
+        .when(F.col("received") - time > F.col("lateness"), "late")
+        .when(is_metric & value.isNull(), "no_value")
+        .when(is_metric & (F.isnan(value) | (F.abs(value) == float("inf"))), "not_finite")
+        .otherwise("ok")
+    )
+
+
+def _split_by_verdict(df: DataFrame) -> DataFrame:
+    """One row for each verdict in a batch, with its share of the events; an undecoded record keeps its error."""
+    verdicts = F.coalesce(F.transform("events", _verdict), F.array(F.col("error")))
+    split = df.withColumn("verdicts", verdicts).withColumn("verdict", F.explode(F.array_distinct("verdicts")))
+    # Nearly every batch is of one verdict: then nothing is filtered.
+    share = F.when(F.size(F.array_distinct("verdicts")) == 1, F.col("events")).otherwise(
+        F.filter("events", lambda event: _verdict(event) == F.col("verdict"))
+    )
+    return split.withColumn("events", share)
+
+
+def _join_inventory(df: DataFrame, inventory: DataFrame) -> DataFrame:
+    """Add the facts that were valid at the batch's first event and known when the broker received it."""
+    first = F.array_min("events.time_unix_nano")
+
+    def applies(fact: Column) -> Column:
+        is_known = fact["known_from"] <= F.col("received")
+        has_begun = fact["valid_from"] <= F.col("first")
+        has_ended = fact["valid_to"] <= F.col("first")
+        return is_known & has_begun & ~F.coalesce(has_ended, F.lit(False))
+
+    joined = df.withColumn("first", first).join(F.broadcast(inventory), on="machine", how="left")
+    fact = F.get(F.filter("history", applies), F.lit(0))
+    names = [field for field in INVENTORY_FACTS.names if field != "known"]
+    facts = F.struct(fact.isNotNull().alias("known"), *(fact[name].alias(name) for name in names))
+    return joined.withColumn("inventory", facts)
+
+
+def _with_templates(events: Column) -> Column:
+    """Log lines with their template, which is also their series."""
+    templates = F.transform(events, lambda event: template(event["body"]))
+    return F.zip_with(
+        events, templates, lambda event, found: event.withField("template", found).withField("series", found)
+    )
+
+
+def _to_records(df: DataFrame, topics: TopicMap) -> DataFrame:
+    source = F.concat_ws("/", "topic", "partition", "offset")
+    is_rejected = ~F.col("verdict").isin("ok", "late")
+    target = (
+        F.when(F.col("verdict") == "ok", topics["events"].name)
+        .when(is_rejected, topics["events.rejected"].name)
+        .otherwise(topics["events.late"].name)
+    )
+    events = F.when(F.col("kind") == "log", _with_templates(F.col("events"))).otherwise(F.col("events"))
+    addressed = df.withColumn("events", events).withColumn("source", _source()).withColumn("batch_id", _batch_id())
+    return addressed.select(
+        target.alias("topic"),
+        F.lit(None).cast("int").alias("partition"),
+        F.when(is_rejected, source).otherwise(F.col("machine")).alias("key"),
+        F.when(is_rejected, _rejected_json()).otherwise(_events_json()).alias("value"),
+        F.unix_millis("timestamp").alias("timestamp_ms"),
+        F.array(_header("kappa.source", source), _header("kappa.schema", F.lit(SCHEMA_VERSION))).alias("headers"),
+        F.col("topic").alias("source_topic"),
+        F.col("partition").alias("source_partition"),
+        F.unix_millis("timestamp").alias("source_timestamp_ms"),
+    )
+
+
+def _source() -> Column:
+    timestamp = F.unix_millis("timestamp").alias("timestamp_unix_milli")
+    return F.struct("topic", "partition", "offset", timestamp)
+
+
+def _batch_id() -> Column:
+    return F.concat_ws("-", "topic", "partition", "offset", F.coalesce("batch", F.lit(0)))
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
+
+
+def _events_json() -> Column:
+    return F.to_json(
+        F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "events")
+    )
+
+
+def _rejected_json() -> Column:
+    code = F.col("verdict")
+    reasons = F.create_map(*(F.lit(text) for pair in _REASONS.items() for text in pair))
+    undecoded = F.col("events").isNull()
+    return F.to_json(
+        F.struct(
+            F.concat_ws("-", "batch_id", code).alias("id"),
+            code.alias("code"),
+            F.coalesce(F.try_element_at(reasons, code), F.concat(F.lit("could not be decoded: "), code)).alias(
+                "reason"
+            ),
+            "source",
+            F.col("key").alias("key"),
+            F.when(undecoded, F.substring("value", 1, REJECTED_BYTES)).alias("value"),
+            F.when(~undecoded, _events_json()).alias("batch"),
+            "machine",
+            F.coalesce(F.size("events"), F.lit(1)).cast("long").alias("events"),
+        )
+    )

@@ -1,0 +1,24 @@
+"""The declaration of the statistics job."""
+
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from jobs.runtime.fold import fold_shards, to_records
+from jobs.runtime.job import Context, Job
+from jobs.statistics.settings import StatisticsSettings
+from jobs.statistics.shard import fold
+
+
+def _build(context: Context) -> DataFrame:
+    events, statistics = context.topics["events"].name, context.topics["statistics"].name
+    folded = fold_shards(context.stream(events), partial(fold, StatisticsSettings()))
+    return folded.transform(to_records, statistics, same_partition=True)
+
+
+STATISTICS = Job(
+    name="statistics",
+    reads=lambda topics: (topics["events"].name,),
+    writes=("statistics",),
+    build=_build,
+)
