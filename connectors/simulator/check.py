@@ -59,8 +59,8 @@ class Report:
 def compare(truth: Path, statistics: Iterable[Mapping[str, Any]], until_unix_nano: int | None = None) -> Report:
     """The truth against records of the `statistics` topic, ticks among them (`jobs.schemas.STATISTICS`).
 
-    Looked at are the windows that end at `until_unix_nano` or before: give the last tick of the slowest partition; without
-    it, it is the greatest tick of all. Machines that were not simulated and windows of other sizes are passed over.
+    Looked at are the windows that end at `until_unix_nano` or before: the last tick of the slowest partition, or
+    without it the greatest tick of all. Machines that were not simulated and windows of other sizes are passed over.
 
     Raises:
         UserError: `truth` holds no truth.

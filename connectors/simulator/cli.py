@@ -1,45 +1,52 @@
 """`kappa simulate`: a telco cloud with faults, into Kafka."""
 
-import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import typer
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from connectors.producer import CollectorProducer
+from connectors.shutdown import stop_on_signals
 from connectors.simulator import feed
 from connectors.simulator.faults import FORM, KINDS, SECOND, duration, parse
 from connectors.simulator.feed import Progress
 from connectors.simulator.simulation import Settings, Simulation
 from connectors.simulator.truth import Truth
 from infra.errors import UserError
+from infra.settings import load_settings
 
 app = typer.Typer()
 console = Console(stderr=True)
 
-REFRESH_RECORDS = 50
-FAULT_HELP = f"A fault: {FORM}. Kinds: {', '.join(KINDS)}. Repeat for more."
+FAULT_HELP = escape(f"A fault: {FORM}. Kinds: {', '.join(KINDS)}. Repeat for more.")
 
 
 @app.command()
 def simulate(
+    *,
     machines: Annotated[int, typer.Option(help="Hypervisors and virtual machines in all.")] = 28,
     sites: Annotated[int, typer.Option(help="Sites that they stand at.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed and start give the same bytes.")] = 1,
     scrape_interval: Annotated[str, typer.Option(help="Time between two scrapes of a machine.")] = "5s",
     length: Annotated[str | None, typer.Option("--duration", help="How long; without it until Ctrl-C.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
-    truth: Annotated[Path, typer.Option(help="Folder for what really happened.")] = Path(".kappa/truth"),
+    truth: Annotated[
+        Path | None, typer.Option(help="Folder for what really happened; by default KAPPA_HOME/truth.")
+    ] = None,
     bootstrap: Annotated[
         str, typer.Option(envvar="KAPPA_KAFKA_BOOTSTRAP", help="Kafka's addresses.")
     ] = "127.0.0.1:9092",
-    start: Annotated[str | None, typer.Option(help="When it begins, ISO 8601 or `now`. Needs --speed max.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="With --speed max: when it begins, ISO 8601; by default it ends now.")
+    ] = None,
     speed: Annotated[str, typer.Option(help="`live`: by the wall clock; `max`: as fast as it goes.")] = "live",
     topic_format: Annotated[str, typer.Option(help="`otlp`, or `lines`: one event a record.")] = "otlp",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout, no progress.")] = False,
@@ -52,9 +59,10 @@ def simulate(
     """
     if speed not in ("live", "max"):
         raise UserError(f"speed {speed!r}: use live or max")
+    nanos = None if length is None else duration(length, "duration")
     settings = Settings(
-        start_unix_nano=_start(start, speed),
-        duration=None if length is None else duration(length, "duration"),
+        start_unix_nano=_start(start, nanos, live=speed == "live"),
+        duration=nanos,
         machines=machines,
         sites=sites,
         seed=seed,
@@ -62,32 +70,32 @@ def simulate(
         faults=tuple(parse(spec) for spec in fault or ()),
         format=topic_format,
     )
-    if speed == "max" and settings.duration is None:
-        raise UserError("duration: is missing; with --speed max say how much to simulate, for example --duration 1h")
     simulation = Simulation(settings)
+    folder = truth or load_settings().home / "truth"
     producer = CollectorProducer(bootstrap, simulation.topics())
-    stop = _stop_on_signals()
-    with Truth(truth, simulation) as record, Live(console=console, refresh_per_second=4) as screen:
-        if not as_json:
-            screen.update(_status(simulation, Progress(), record))
-
-        def show(progress: Progress) -> None:
-            if not as_json and progress.records % REFRESH_RECORDS == 0:
-                screen.update(_status(simulation, progress, record))
-
-        progress = feed.run(simulation, producer, record, speed == "live", stop, show)
-        if not as_json:
-            screen.update(_status(simulation, progress, record))
+    with Truth(folder, simulation) as record, _screen(simulation, record, hidden=as_json) as show:
+        progress = feed.run(simulation, producer, record, live=speed == "live", stop=stop_on_signals(), report=show)
     if as_json:
-        result = {**record.totals.facts(), "records": progress.records, "truth": str(truth)}
+        result = {**record.totals.facts(), "records": progress.records, "truth": str(folder)}
         typer.echo(orjson.dumps(result).decode())
 
 
-def _start(text: str | None, speed: str) -> int:
-    if text is None or text == "now":
-        return int(datetime.now(UTC).timestamp()) * SECOND
-    if speed == "live":
+def _start(text: str | None, length: int | None, live: bool) -> int:
+    """When the simulation begins, whole seconds in unix ns: now; compressed, as told or so that it ends now."""
+    now = int(datetime.now(UTC).timestamp()) * SECOND
+    if live and text is not None:
         raise UserError(f"start {text!r}: a live simulation starts now; add --speed max or leave --start out")
+    if live:
+        return now
+    if length is None:
+        raise UserError("duration: is missing; with --speed max say how much to simulate, for example --duration 1h")
+    begin = now - length if text is None else _parse_time(text)
+    if begin + length > now:
+        raise UserError(f"start {text!r}: the simulation would end in the future; start earlier or shorten --duration")
+    return begin
+
+
+def _parse_time(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -95,15 +103,20 @@ def _start(text: str | None, speed: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * SECOND
 
 
-def _stop_on_signals() -> Event:
-    stop = Event()
+@contextmanager
+def _screen(simulation: Simulation, truth: Truth, hidden: bool) -> Iterator[Callable[[Progress], None]]:
+    """A live status on the terminal; what it gives is to be called with the progress."""
+    if hidden:
+        yield lambda progress: None
+        return
+    latest = Progress()
 
-    def handle(*_: Any) -> None:
-        stop.set()
+    def show(progress: Progress) -> None:
+        nonlocal latest
+        latest = progress
 
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, handle)
-    return stop
+    with Live(get_renderable=lambda: _status(simulation, latest, truth), console=console, refresh_per_second=2):
+        yield show
 
 
 def _status(simulation: Simulation, progress: Progress, truth: Truth) -> Table:

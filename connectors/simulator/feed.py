@@ -48,7 +48,7 @@ def run(
 ) -> Progress:
     """Sends the simulation's records until its end or until `stop` is set, then waits for all deliveries.
 
-    Live, a record is sent at its time by the wall clock. Otherwise as fast as Kafka takes it, stamped with the simulated
+    Live, a record is sent at its time by the wall clock. Otherwise as fast as Kafka takes it, and stamped with its
     time; every simulated second is delivered before the next, so that partitions stay in step.
     """
     progress, stop = Progress(), stop or Event()

@@ -166,7 +166,8 @@ USER, SYSTEM, WAIT, STEAL, IDLE, USED, CACHED, FREE, USED_BYTES = range(9)
 def rhythm(time_s: Floats) -> Floats:
     """The traffic's daily rhythm, -1 to 1: low at five in the morning UTC, high in the evening."""
     angle = 2 * np.pi * time_s / DAY_S
-    return 0.85 * np.cos(angle - 2 * np.pi * 18 / 24) + 0.15 * np.cos(2 * angle - 2 * np.pi * 20 / 24)
+    evening: Floats = 0.85 * np.cos(angle - 2 * np.pi * 18 / 24) + 0.15 * np.cos(2 * angle - 2 * np.pi * 20 / 24)
+    return evening
 
 
 class Signals:
@@ -208,7 +209,7 @@ class Signals:
         """
         self._advance_noise()
         moves = 1 + self._daily * rhythm(time_s)[:, None] + self._noises()
-        values = self._level * np.maximum(moves, 0)
+        values: Floats = self._level * np.maximum(moves, 0)
         for machine, effect, strength in effects:
             column = self._column[machine][effect.series]
             values[machine, column] = values[machine, column] * effect.factor + effect.add * strength
@@ -233,13 +234,15 @@ class Signals:
 
     def _noises(self) -> Floats:
         hosts, machines = self._host_noise[self._host][:, None], self._machine_noise[:, None]
-        return self._shared * hosts + self._own * machines + self._noise * self._series_noise
+        noises: Floats = self._shared * hosts + self._own * machines + self._noise * self._series_noise
+        return noises
 
 
 def _autoregress(state: Floats, innovation: Floats, persistence: float, first: bool) -> Floats:
     if first:
         return innovation
-    return persistence * state + np.sqrt(1 - persistence**2) * innovation
+    following: Floats = persistence * state + np.sqrt(1 - persistence**2) * innovation
+    return following
 
 
 def _derive(values: Floats) -> None:

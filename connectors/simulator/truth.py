@@ -6,7 +6,7 @@ counted, neither late nor rejected. A log's series is its true template and has 
 is all lines of the machine. A window may have several lines: they add up. `identity` is the sum modulo 2^64 of a hash
 of each event's time and content: it shows a loss or a repeat that the other figures hide, and no order.
 `faults.jsonl`: a line a fault that has begun, see `Fault.facts`. `late.jsonl`, `rejected.jsonl`: a line a record whose
-events must be found in events.late or events.rejected, by their identity; of a malformed one by the SHA-256 of its value.
+events must be found in events.late or events.rejected, by their identity; a malformed one by its value's SHA-256.
 `cloud.json`: the inventory. `totals.json`: how many events in all; a malformed record counts as one.
 """
 
@@ -29,6 +29,7 @@ from connectors.simulator.simulation import Inventory, Lines, Malformed, Record,
 
 WINDOW = 10 * SECOND
 GRACE = 60 * SECOND  # how long a window waits for a partition that reports its deliveries behind the others
+FILES = ("windows", "faults", "late", "rejected")
 ALL_LINES = "*"
 
 Hashes = NDArray[np.uint64]
@@ -132,9 +133,7 @@ class Truth:
         self.totals = Totals()
         self._folder = folder
         self._simulation = simulation
-        self._files = {
-            name: (folder / f"{name}.jsonl").open("wb") for name in ("windows", "faults", "late", "rejected")
-        }
+        self._files = {name: (folder / f"{name}.jsonl").open("wb") for name in FILES}
         self._numbers: dict[tuple[int, int], _Numbers] = {}  # by window start and machine
         self._counts: dict[tuple[int, int], _Counts] = {}
         self._coming = sorted(simulation.settings.faults, key=lambda fault: fault.start)
