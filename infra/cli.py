@@ -159,8 +159,8 @@ def schema(name: Annotated[str, typer.Argument(help="A topic, e.g. novelties.")]
     Example: kappa topics schema novelties
     """
     # Spark's types take a second to load, and no other command here needs them.
-    from jobs.json_schema import json_schema  # noqa: PLC0415
-    from jobs.schemas import SCHEMAS  # noqa: PLC0415
+    from jobs.json_schema import json_schema
+    from jobs.schemas import SCHEMAS
 
     record = load_topics(path)[name].schema_name
     if record is None:
@@ -175,12 +175,14 @@ def _servers(**flags: int | None) -> LocalServers:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the program as Ctrl-C does: through the clean-up."""
+    """Let SIGTERM and SIGHUP, too, end the program through its clean-up; a second one doesn't cut that short."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
+        for each in previous:
+            signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    previous = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    previous = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

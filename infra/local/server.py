@@ -14,7 +14,7 @@ import psutil
 
 from infra.errors import UserError
 
-STOP_SECONDS = 30.0
+STOP_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,13 @@ class Running:
         try:
             process = psutil.Process(self.pid)
             return process.create_time() == self.created and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    def recycled(self) -> bool:
+        """Whether the pid is a stranger's by now."""
+        try:
+            return psutil.Process(self.pid).create_time() != self.created
         except psutil.NoSuchProcess:
             return False
 
@@ -121,11 +128,15 @@ class Server(ABC):
         fault = next((line.strip() for line in lines if re.search("ERROR|FATAL|Exception", line)), "no answer in time")
         return UserError(f"{self.name} did not start: {fault}; see {self.log}")
 
-    def stop(self) -> None:
-        """End the process in good order, by force after a while; a no-op if it doesn't run."""
+    def terminate(self) -> None:
+        """Ask the process to end (SIGTERM), without waiting; a no-op if it doesn't run."""
         if running := self.running:
             os.killpg(running.pid, signal.SIGTERM)
-            psutil.wait_procs(self._group(), timeout=STOP_SECONDS)
+
+    def stop(self) -> None:
+        """End the process in good order, by force after a while; a no-op if it doesn't run."""
+        self.terminate()
+        psutil.wait_procs(self._group(), timeout=STOP_SECONDS)
         self.kill()
 
     def kill(self) -> None:
@@ -139,7 +150,7 @@ class Server(ABC):
     def _group(self) -> list[psutil.Process]:
         """Our processes: also children whose leader is gone, but no stranger with a recycled pid."""
         running = Running.read(self._pid_file)
-        if running is None or (psutil.pid_exists(running.pid) and not running.alive()):
+        if running is None or running.recycled():
             return []
         return [process for process in psutil.process_iter() if _in_group(process, running)]
 

@@ -78,8 +78,7 @@ class LocalServers:
                     server.spawn()
                 _wait(self.all, report)
             except BaseException:
-                for server in missing:
-                    server.stop()
+                _stop(missing)
                 raise
 
     def down(self, wipe: bool = False) -> None:
@@ -87,8 +86,7 @@ class LocalServers:
         if not self.home.is_dir():
             return
         with locked(self.home / ".infra.lock"):
-            for server in reversed(self._known()):
-                server.stop()
+            _stop(self._known())
             if wipe:
                 for server in self._known():
                     shutil.rmtree(server.folder, ignore_errors=True)
@@ -125,6 +123,14 @@ class LocalServers:
         for server in missing:
             report(server.name, "fetching")
             server.check()
+
+
+def _stop(servers: Sequence[Server]) -> None:
+    """Together: a broker waits in vain for a quorum that is gone already."""
+    for server in servers:
+        server.terminate()
+    for server in servers:
+        server.stop()
 
 
 def _wait(servers: Sequence[Server], report: Report) -> None:

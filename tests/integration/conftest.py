@@ -1,0 +1,52 @@
+"""Real servers for the whole session, and topics of its own for each test."""
+
+import os
+import socket
+import uuid
+
+import pytest
+
+from infra.admin import apply, connect
+from infra.jars import default_jars
+from infra.local import LocalServers
+from infra.topics import TopicMap, load_topics
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` neighbouring ports that nobody listens on."""
+    for first in range(23000 + os.getpid() % 5000, 65000 - count, count):
+        if all(_free(port) for port in range(first, first + count)):
+            return first
+    raise RuntimeError(f"no {count} neighbouring ports are free")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    """One Kafka broker and Elasticsearch, in a folder and on ports of their own."""
+    local = LocalServers(
+        tmp_path_factory.mktemp("servers"),
+        kafka_port=free_ports(2),
+        elasticsearch_port=free_ports(2),
+        jars=default_jars(),
+    )
+    local.up()
+    yield local
+    local.down()
+
+
+@pytest.fixture
+def topics(servers):
+    """The whole map under a prefix of this test's own, created on the broker; gone after the test."""
+    prefix = f"test-{uuid.uuid4().hex[:8]}"
+    declared = load_topics().topics
+    mapped = TopicMap({key: t.model_copy(update={"name": f"{prefix}.{t.name}"}) for key, t in declared.items()})
+    admin = connect(servers.bootstrap)
+    apply(admin, mapped)
+    yield mapped
+    for deletion in admin.delete_topics([topic.name for topic in mapped]).values():
+        deletion.result()
