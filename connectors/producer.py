@@ -1,7 +1,7 @@
 """A Kafka producer whose failures are heard: idempotent, acks=all, every delivery error raised."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -9,6 +9,19 @@ from infra.errors import UserError
 
 Delivered = Callable[[int], None]
 METADATA_TIMEOUT_S = 10
+
+
+class Sender(Protocol):
+    """Where a collector's records go."""
+
+    def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
+        """Takes a record; `delivered` gets the timestamp that it has on the topic, ms."""
+
+    def poll(self, seconds: float = 0) -> None:
+        """Lets deliveries be told."""
+
+    def flush(self) -> None:
+        """Returns when all is delivered."""
 
 
 class CollectorProducer:
@@ -45,7 +58,7 @@ class CollectorProducer:
             raise UserError(f"topic {missing[0]!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
-        """Queues one record; waits while the queue is full. `delivered` gets its timestamp on the topic, ms."""
+        """Queues one record; waits while the queue is full."""
 
         def report(error: KafkaError | None, message: Message) -> None:
             if error is not None:

@@ -38,15 +38,11 @@ def simulate(
     scrape_interval: Annotated[str, typer.Option(help="Time between two scrapes of a machine.")] = "5s",
     length: Annotated[str | None, typer.Option("--duration", help="How long; without it until Ctrl-C.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
-    truth: Annotated[
-        Path | None, typer.Option(help="Folder for what really happened; by default KAPPA_HOME/truth.")
-    ] = None,
+    truth: Annotated[Path | None, typer.Option(help="Where the truth goes; else KAPPA_HOME/truth.")] = None,
     bootstrap: Annotated[
         str, typer.Option(envvar="KAPPA_KAFKA_BOOTSTRAP", help="Kafka's addresses.")
     ] = "127.0.0.1:9092",
-    start: Annotated[
-        str | None, typer.Option(help="With --speed max: when it begins, ISO 8601; by default it ends now.")
-    ] = None,
+    start: Annotated[str | None, typer.Option(help="Of --speed max: ISO 8601; else it ends now.")] = None,
     speed: Annotated[str, typer.Option(help="`live`: by the wall clock; `max`: as fast as it goes.")] = "live",
     topic_format: Annotated[str, typer.Option(help="`otlp`, or `lines`: one event a record.")] = "otlp",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout, no progress.")] = False,

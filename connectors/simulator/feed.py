@@ -5,28 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from typing import Protocol
 
+from connectors.producer import Sender
 from connectors.simulator.simulation import Record, Simulation
 from connectors.simulator.truth import Truth
 
 POLL_S = 0.1
 MILLI = 1000
-
-
-class Sender(Protocol):
-    """Where records go; `connectors.producer.CollectorProducer` is one."""
-
-    def send(
-        self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Callable[[int], None] | None = None
-    ) -> None:
-        """Takes a record; `delivered` gets the timestamp that it has on the topic."""
-
-    def poll(self, seconds: float = 0) -> None:
-        """Lets deliveries be told."""
-
-    def flush(self) -> None:
-        """Returns when all is delivered."""
 
 
 @dataclass(slots=True)
