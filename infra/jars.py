@@ -27,8 +27,9 @@ GOALS: dict[Part, str] = {
 
 
 def default_jars() -> Path:
-    """The folder that every run with the same KAPPA_HOME shares."""
-    return load_settings().home.resolve() / "jars"
+    """The folder that every run with the same KAPPA_JARS, else KAPPA_HOME, shares."""
+    settings = load_settings()
+    return (settings.jars or settings.home / "jars").resolve()
 
 
 def spark_jars(jars: Path | None = None) -> list[Path]:

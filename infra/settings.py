@@ -18,6 +18,7 @@ class InfraSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
 
     home: Path = Path(".kappa")
+    jars: Path | None = None  # the JVM parts, where several homes share them; by default in `home`
     kafka_port: Port = 9092
     elasticsearch_port: Port = 9200
     brokers: Annotated[int, Field(ge=1, le=9)] = 1
