@@ -1,0 +1,165 @@
+"""A patient Elasticsearch sink: a bulk ends only when each document was written or refused for what it contains.
+
+An outage or a full queue is not the document's fault, so it is waited out, however long it lasts. The caller says how
+to wait (`sleep`), and gives up by raising from it. Uses only what Elasticsearch's minimal server has.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import structlog
+from elasticsearch import ApiError, BadRequestError, ConnectionError, ConnectionTimeout, Elasticsearch, OrjsonSerializer
+from elasticsearch.helpers import streaming_bulk
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+
+from infra.errors import UserError
+
+T = TypeVar("T")
+Action = dict[str, Any]
+
+CHUNK_DOCUMENTS = 2_000
+CHUNK_BYTES = 5_000_000
+REQUEST_SECONDS = 30
+LONGEST_PAUSE_SECONDS = 10
+
+BAD_REQUEST = 400
+CONFLICT = 409  # of an external version: the index holds this state of the document or a newer one
+# Said with 400 too, but about the index, not the document.
+INDEX_FAULTS = frozenset({"index_closed_exception", "validation_exception", "invalid_index_name_exception"})
+
+_log = structlog.get_logger(__name__)
+
+
+class Unavailable(Exception):
+    """Elasticsearch can't take the request now; the same request may pass later."""
+
+
+def connect(url: str, user: str | None = None, password: str | None = None) -> Elasticsearch:
+    """A client that leaves all retrying to the sink.
+
+    Raises:
+        UserError: `url` has no scheme, host or port.
+    """
+    try:
+        return Elasticsearch(
+            url,
+            basic_auth=(user, password or "") if user else None,
+            max_retries=0,
+            request_timeout=REQUEST_SECONDS,
+            serializer=OrjsonSerializer(),
+        )
+    except ValueError as error:
+        raise UserError(f"elasticsearch_url={url!r}: {error}") from error
+
+
+class ElasticsearchSink:
+    """Writes documents and reads them back by id; blocks in `sleep` for as long as Elasticsearch can't answer."""
+
+    def __init__(self, client: Elasticsearch, sleep: Callable[[float], None]) -> None:
+        self._client = client
+        self._sleep = sleep
+
+    def prepare(self, name: str, template: Mapping[str, Any], index: str) -> None:
+        """Put the index template `name`, and create `index` or add the fields that it lacks. Idempotent.
+
+        Raises:
+            UserError: the index has other types for these fields, or the credentials don't suffice.
+        """
+        self._patiently(lambda: self._client.indices.put_index_template(name=name, **template))
+        self._patiently(lambda: self._create(index, template["template"]["mappings"]))
+
+    def point(self, alias: str, index: str) -> None:
+        """Let `alias` lead to `index`, unless it leads somewhere already."""
+        if not self._patiently(lambda: self._client.indices.exists_alias(name=alias)):
+            self._patiently(lambda: self._client.indices.put_alias(name=alias, index=index))
+
+    def read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The documents that exist, by id, as last written (not as last refreshed)."""
+        return self._patiently(lambda: self._read(index, ids)) if ids else {}
+
+    def write(self, actions: Sequence[Action]) -> dict[int, str]:
+        """Write bulk actions, in the form of `elasticsearch.helpers`; returns why, by the position of a refused one."""
+        pending = dict(enumerate(actions))
+        refused: dict[int, str] = {}
+        self._patiently(lambda: self._bulk(pending, refused))
+        return refused
+
+    def _bulk(self, pending: dict[int, Action], refused: dict[int, str]) -> None:
+        """Send what is pending once; take out what was written or refused."""
+        sent = list(pending.items())
+        outcomes = streaming_bulk(
+            self._client,
+            [action for _, action in sent],
+            chunk_size=CHUNK_DOCUMENTS,
+            max_chunk_bytes=CHUNK_BYTES,
+            raise_on_error=False,
+        )
+        reason = ""
+        for (number, _), (ok, outcome) in zip(sent, outcomes, strict=True):
+            (result,) = outcome.values()
+            if ok or result["status"] == CONFLICT:
+                del pending[number]
+            elif _is_refused(result):
+                refused[number] = _words(result["error"])
+                del pending[number]
+            else:
+                reason = _words(result["error"])
+        if pending:
+            raise Unavailable(reason)
+
+    def _read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        found = self._client.mget(index=index, ids=ids)["docs"]
+        if errors := [document["error"] for document in found if "error" in document]:
+            raise Unavailable(_words(errors[0]))
+        return {document["_id"]: document["_source"] for document in found if document["found"]}
+
+    def _create(self, index: str, mappings: Mapping[str, Any]) -> None:
+        if not self._client.indices.exists(index=index):
+            self._client.options(ignore_status=BAD_REQUEST).indices.create(index=index)
+        try:
+            self._client.indices.put_mapping(index=index, **mappings)
+        except BadRequestError as error:
+            raise UserError(f"index={index}: {error.message}: {error.info}; replay into a new generation") from error
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        retrying = Retrying(
+            retry=retry_if_exception_type(Unavailable),
+            wait=wait_random_exponential(multiplier=0.25, max=LONGEST_PAUSE_SECONDS),
+            sleep=self._sleep,
+            before_sleep=_tell,
+        )
+        for attempt in retrying:
+            with attempt, _outages():
+                result = call()
+        return result
+
+
+@contextmanager
+def _outages() -> Iterator[None]:
+    """Tells what time will mend (Unavailable) from what the user must."""
+    try:
+        yield
+    except (ConnectionError, ConnectionTimeout) as error:
+        raise Unavailable(error.message) from error
+    except ApiError as error:
+        if error.status_code in {401, 403}:
+            raise UserError(f"elasticsearch_user: {error.message}; give a user that may write these indices") from error
+        if error.status_code in {408, 429} or error.status_code >= 500:
+            raise Unavailable(f"{error.status_code} {error.message}") from error
+        raise
+
+
+def _is_refused(result: Mapping[str, Any]) -> bool:
+    return result["status"] == BAD_REQUEST and result["error"]["type"] not in INDEX_FAULTS
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    """All of Elasticsearch's own words: the cause within often says more than the error around it."""
+    said = f"{error['type']}: {error['reason']}"
+    return f"{said} ({_words(error['caused_by'])})" if error.get("caused_by") else said
+
+
+def _tell(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    _log.warning("elasticsearch unavailable", attempt=state.attempt_number, reason=str(error))

@@ -1,0 +1,163 @@
+"""The indexer's side of its consumer group: batches, waiting without losing the partitions, going back, lag."""
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as Polled
+
+from infra.errors import UserError
+from jobs.indexer.batch import Message
+from jobs.runtime.metrics import LAG
+
+BATCH_RECORDS = 5_000
+BATCH_BYTES = 8_000_000
+LINGER_SECONDS = 0.5
+LAG_SECONDS = 5.0
+BROKER_SECONDS = 10
+
+_log = structlog.get_logger(__name__)
+
+
+class Abandoned(Exception):
+    """The batch is not ours to finish: we stop, or its partitions were taken away. Nothing of it was committed."""
+
+
+class Intake:
+    """Reads committed records of some topics; its positions only ever come from the group's committed offsets."""
+
+    def __init__(self, bootstrap: str, group: str, instance: str, topics: Iterable[str], stop: threading.Event) -> None:
+        self._topics = list(topics)
+        self._stop = stop
+        self._held: list[Message] = []
+        self._bytes = 0
+        self._rebalances = 0
+        self._next_measure = 0.0
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "group.instance.id": f"{group}.{instance}",  # a restart keeps its partitions, at once
+                "session.timeout.ms": 10_000,  # then a stopped one has left the group, and its offsets may be reset
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                # Eager: a rebalance sends every partition back to its committed offset, so a batch can just be dropped.
+                "partition.assignment.strategy": "range",
+                # The end is behind the last transaction's marker: only with it can the lag come down to 0.
+                "enable.partition.eof": True,
+            }
+        )
+        self._check_topics(bootstrap)
+        self._consumer.subscribe(self._topics, on_revoke=self._forget)
+
+    def gather(self) -> list[Message]:
+        """What arrives within the linger time and the bounds of a batch.
+
+        Raises:
+            UserError: another member has taken this one's name.
+        """
+        deadline = time.monotonic() + LINGER_SECONDS
+        while not self._is_full() and not self._stop.is_set() and (left := deadline - time.monotonic()) > 0:
+            self._poll(left)
+        messages = self._held
+        self._drop()
+        return messages
+
+    def wait(self, seconds: float) -> None:
+        """Read nothing for a while, but stay in the group: paused partitions are polled all the same.
+
+        Raises:
+            Abandoned: there's no point in waiting any longer.
+        """
+        rebalances, deadline = self._rebalances, time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if self._stop.is_set():
+                raise Abandoned("told to stop")
+            self._consumer.pause(self._consumer.assignment())
+            self._poll(min(left, LINGER_SECONDS))
+            if self._rebalances != rebalances:
+                raise Abandoned("partitions were reassigned")
+
+    def resume(self) -> None:
+        """Read again after `wait`."""
+        self._consumer.resume(self._consumer.assignment())
+
+    def rewind(self, messages: Iterable[Message]) -> None:
+        """Go back to where these messages began."""
+        first: dict[tuple[str, int], int] = {}
+        for message in [*messages, *self._held]:
+            first.setdefault((message.topic, message.partition), message.offset)
+        self._drop()
+        for (topic, partition), offset in first.items():
+            self._consumer.seek(TopicPartition(topic, partition, offset))
+
+    def membership(self) -> Any:
+        """The group's metadata, by which the broker knows a member that is no longer one."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _check_topics(self, bootstrap: str) -> None:
+        try:
+            known = self._consumer.list_topics(timeout=BROKER_SECONDS).topics
+        except KafkaException as error:
+            raise UserError(f"kafka_bootstrap={bootstrap!r}: no broker answers; check the address") from error
+        if missing := sorted(set(self._topics) - known.keys()):
+            raise UserError(f"topics={', '.join(missing)}: missing on {bootstrap}; run `kappa topics apply`")
+
+    def _is_full(self) -> bool:
+        return len(self._held) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES
+
+    def _drop(self) -> None:
+        self._held, self._bytes = [], 0
+
+    def _forget(self, *_: Any) -> None:
+        """On a rebalance: what isn't committed will be read again, by us or by another."""
+        self._drop()
+        self._rebalances += 1
+
+    def _poll(self, seconds: float) -> None:
+        self._measure_lag()
+        message = self._consumer.poll(seconds)
+        if message is None:
+            return
+        error = message.error()
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            self._held.append(_received(message))
+            self._bytes += len(message)
+        elif error.fatal():
+            raise UserError(f"indexer: another one of the same name took over ({error.str()}); stop one of the two")
+        else:
+            _log.warning("kafka unavailable", reason=error.str())
+
+    def _measure_lag(self) -> None:
+        if time.monotonic() < self._next_measure:
+            return
+        self._next_measure = time.monotonic() + LAG_SECONDS
+        try:
+            for position in self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS):
+                low, high = self._consumer.get_watermark_offsets(position, timeout=BROKER_SECONDS)
+                lag = high - max(low, position.offset)
+                LAG.labels("indexer", position.topic, position.partition).set(max(0, lag))
+        except KafkaException as error:
+            _log.warning("lag unknown", reason=error.args[0].str())
+
+
+def positions(messages: Iterable[Message]) -> dict[tuple[str, int], int]:
+    """The offset to read next in each partition, after these messages in their order."""
+    return {(message.topic, message.partition): message.next_offset for message in messages}
+
+
+def _received(polled: Polled) -> Message:
+    """A message, or the end of a partition, whose offset lies behind everything read, transaction markers too."""
+    topic, partition, offset = polled.topic(), polled.partition(), polled.offset()
+    assert topic is not None and partition is not None and offset is not None
+    if polled.error():
+        return Message(topic, partition, offset, offset)
+    return Message(topic, partition, offset, offset + 1, polled.timestamp()[1], polled.key(), polled.value())

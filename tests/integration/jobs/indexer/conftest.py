@@ -1,0 +1,169 @@
+"""The servers that the indexer's tests use, and what they say in Kafka and Elasticsearch."""
+
+import multiprocessing
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
+from elasticsearch import Elasticsearch
+
+from connectors.sinks.elasticsearch import connect
+from infra import admin
+from infra.jars import default_jars
+from infra.local import LocalServers
+from infra.topics import TopicMap, load_topics
+from jobs.indexer.indexer import KINDS, index_of, run
+from jobs.runtime.settings import Settings
+
+DEADLINE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory) -> Iterator[LocalServers]:
+    home = os.environ.get("KAPPA_TEST_HOME") or tmp_path_factory.mktemp("servers")
+    servers = LocalServers(Path(home), kafka_port=21340, elasticsearch_port=21350, jars=default_jars())
+    servers.up()
+    yield servers
+    if not os.environ.get("KAPPA_TEST_HOME"):
+        servers.down()
+
+
+class Chain:
+    """A generation of its own: its topics, its indices, and an indexer between them."""
+
+    def __init__(self, bootstrap: str, elasticsearch_url: str) -> None:
+        self.generation = f"idx-test-{uuid.uuid4().hex[:8]}"
+        self.settings = Settings(
+            kafka_bootstrap=bootstrap, elasticsearch_url=elasticsearch_url, generation=self.generation
+        )
+        self.topics: TopicMap = load_topics().in_generation(self.generation)
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.elasticsearch: Elasticsearch = connect(elasticsearch_url)
+        self.written = [self.topics[name] for name in KINDS]
+        admin.apply(admin.connect(bootstrap), self.written)
+
+    def send(self, topic: str, *records: Any, key: str | None = None) -> None:
+        """Write records; raw bytes go as they are."""
+        for record in records:
+            value = record if isinstance(record, bytes) else orjson.dumps(record)
+            self.producer.produce(self.topics[topic].name, value=value, key=key or record["machine"])
+        assert self.producer.flush(30) == 0
+
+    @contextmanager
+    def indexer(self) -> Iterator[None]:
+        """An indexer at work; when the block ends it is told to stop and must end in order."""
+        stop = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(run, self.settings, stop)
+            try:
+                yield
+            finally:
+                stop.set()
+                running.result(DEADLINE_SECONDS)
+
+    @contextmanager
+    def process(self) -> Iterator[BaseProcess]:
+        """An indexer in a process of its own, killed by SIGKILL when the block ends."""
+        spawning = multiprocessing.get_context("spawn")
+        never = spawning.Event()  # a name of its own: the child finds it only while it lives here
+        process = spawning.Process(target=run, args=(self.settings, never))
+        process.start()
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.join()
+
+    def forget_positions(self) -> None:
+        """Set the group back to the beginning of every topic."""
+        with reader(self.settings.kafka_bootstrap, self.settings.query_of("indexer")) as consumer:
+            places = [place for topic in self.written for place in partitions(consumer, topic.name)]
+        group = ConsumerGroupTopicPartitions(self.settings.query_of("indexer"), places)
+        administrator = admin.connect(self.settings.kafka_bootstrap)
+
+        def altered() -> bool:
+            (answer,) = administrator.alter_consumer_group_offsets([group]).values()
+            return answer.exception() is None
+
+        poll_until(altered, "the group is empty")
+
+    def documents(self, kind: str) -> dict[str, dict[str, Any]]:
+        """All documents of a kind by id."""
+        index = index_of(kind, self.generation)
+        if not self.elasticsearch.indices.exists(index=index):
+            return {}
+        self.elasticsearch.indices.refresh(index=index)
+        found = self.elasticsearch.search(index=index, size=10_000, version=True)["hits"]["hits"]
+        return {hit["_id"]: hit["_source"] for hit in found}
+
+    def settled(self) -> bool:
+        """Whether the indexer has committed everything up to the end of each topic."""
+        return not any(self.lags())
+
+    def lags(self) -> list[int]:
+        with reader(self.settings.kafka_bootstrap, self.settings.query_of("indexer")) as consumer:
+            places = [place for topic in self.written for place in partitions(consumer, topic.name)]
+            committed = consumer.committed(places, timeout=30)
+            ends = [consumer.get_watermark_offsets(place, timeout=30)[1] for place in places]
+        return [end - max(0, place.offset) for place, end in zip(committed, ends, strict=True)]
+
+    def records(self, topic: str) -> list[dict[str, Any]]:
+        """Every committed record of a topic."""
+        with reader(self.settings.kafka_bootstrap, uuid.uuid4().hex) as consumer:
+            places = partitions(consumer, self.topics[topic].name)
+            consumer.assign(places)
+            found, open_ends = [], len(places)
+            while open_ends:
+                message = consumer.poll(30)
+                assert message is not None, "the topic's end was not reached"
+                if message.error():
+                    assert message.error().code() == KafkaError._PARTITION_EOF
+                    open_ends -= 1
+                else:
+                    found.append(orjson.loads(message.value()))
+        return found
+
+
+@contextmanager
+def reader(bootstrap: str, group: str) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def partitions(consumer: Consumer, topic: str) -> list[Any]:
+    return [TopicPartition(topic, number, 0) for number in consumer.list_topics(topic, 30).topics[topic].partitions]
+
+
+def poll_until(condition: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture
+def chain(servers) -> Chain:
+    return Chain(servers.bootstrap, servers.elasticsearch_url)

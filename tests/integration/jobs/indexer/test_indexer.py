@@ -1,0 +1,261 @@
+"""The indexer against real servers: each document once, whatever is repeated, refused or killed."""
+
+import base64
+import random
+import threading
+from typing import Any
+
+import orjson
+import pytest
+
+from infra.errors import UserError
+from infra.jars import default_jars
+from infra.local.elasticsearch import Elasticsearch
+from jobs.indexer.indexer import WAITING, index_of, run
+from jobs.runtime.settings import Settings
+from tests.integration.jobs.indexer.conftest import Chain, poll_until
+
+SECOND = 1_000_000_000
+START = 1_790_000_000 * SECOND
+
+
+def window(machine: str, number: int, **fields: Any) -> dict[str, Any]:
+    """A statistics record with two series."""
+    end = START + (number + 1) * 10 * SECOND
+    series = [
+        {"series": "load", "name": "load", "kind": "metric", "count": 4, "sum": 2.0, "mean": 0.5, **fields},
+        {
+            "series": "cpu{state=idle}",
+            "name": "cpu",
+            "kind": "metric",
+            "attributes": {"state": "idle"},
+            "count": 4,
+            "mean": 0.25,
+        },
+    ]
+    return {
+        "id": f"{machine}-{number}",
+        "machine": machine,
+        "inventory": {"known": True, "type": "virtual", "site": "north", "hypervisor": "hv-1", "role": "amf"},
+        "window": {
+            "kind": "tumbling",
+            "size_seconds": 10.0,
+            "start_unix_nano": end - 10 * SECOND,
+            "end_unix_nano": end,
+        },
+        "statistics": series,
+    }
+
+
+def novelty(identity: str, phase: str, seconds: int, score: float, **fields: Any) -> dict[str, Any]:
+    """One record of the life of a novelty on vm-1 that began at START."""
+    return {
+        "id": identity,
+        "phase": phase,
+        "verdict": "anomaly",
+        "machine": "vm-1",
+        "kind": "metric",
+        "series": "load",
+        "name": "load",
+        "time_unix_nano": START + seconds * SECOND,
+        "since_unix_nano": START,
+        "score": score,
+        "observed": score / 2,
+        "text": f"load {phase}",
+        **fields,
+    }
+
+
+def rejection(offset: int) -> dict[str, Any]:
+    """A record that enrichment couldn't decode."""
+    return {
+        "id": f"telemetry.lines-0-{offset}-0-malformed",
+        "code": "malformed",
+        "reason": "could not be decoded",
+        "source": {
+            "topic": "telemetry.lines",
+            "partition": 0,
+            "offset": offset,
+            "timestamp_unix_milli": 1_790_000_000_000,
+        },
+        "value": "eyJicm9rZW7/",
+        "machine": "vm-1",
+        "events": 1,
+    }
+
+
+def test_every_record_becomes_its_documents(chain: Chain):
+    with chain.indexer():
+        chain.send("statistics", window("vm-1", 0), {"tick_unix_nano": START}, key="vm-1")
+        chain.send("novelties", novelty("n1", "start", 0, 20.0), novelty("n1", "end", 60, 3.0))
+        chain.send("events.rejected", rejection(7))
+        poll_until(chain.settled, "all committed")
+
+    documents = chain.documents("statistics")
+    place = {"known": True, "type": "virtual", "site": "north", "hypervisor": "hv-1", "role": "amf"}
+    milli = START // 1_000_000
+    shared = {
+        "@timestamp": milli + 10_000,
+        "machine": "vm-1",
+        **place,
+        "window": {"kind": "tumbling", "size_seconds": 10.0, "start": milli, "end": milli + 10_000},
+    }
+    load = {"series": "load", "name": "load", "kind": "metric", "count": 4, "sum": 2.0, "mean": 0.5}
+    cpu = {"series": "cpu{state=idle}", "name": "cpu", "kind": "metric", "count": 4, "mean": 0.25}
+    assert sorted(documents.values(), key=lambda document: document["series"]) == [
+        shared | cpu | {"attributes": ["state=idle"]},
+        shared | load,
+    ]
+    assert all(identity.startswith("vm-1-0/") for identity in documents)
+    assert chain.documents("novelties") == {
+        "n1": {
+            "@timestamp": milli,
+            "machine": "vm-1",
+            "series": "load",
+            "name": "load",
+            "kind": "metric",
+            "score": 20.0,
+            "observed": 10.0,
+            "peaked": milli,
+            "verdict": "anomaly",
+            "phase": "end",
+            "text": "load end",
+            "started": milli,
+            "updated": milli + 60_000,
+            "ended": milli + 60_000,
+        }
+    }
+    assert chain.documents("rejected") == {
+        "telemetry.lines-0-7-0-malformed": {
+            "@timestamp": 1_790_000_000_000,
+            "code": "malformed",
+            "reason": "could not be decoded",
+            "machine": "vm-1",
+            "events": 1,
+            "source": {"topic": "telemetry.lines", "partition": 0, "offset": 7},
+            "value": '{"broken\ufffd',
+        }
+    }
+
+
+def test_a_repeated_run_gives_the_same_documents(chain: Chain):
+    told = [
+        novelty("n1", phase, at, score) for phase, at, score in (("start", 0, 9), ("update", 10, 30), ("end", 20, 2))
+    ]
+    with chain.indexer():
+        chain.send("statistics", *(window("vm-1", number) for number in range(5)))
+        chain.send("novelties", *told)
+        poll_until(chain.settled, "all committed")
+    before = {kind: chain.documents(kind) for kind in ("statistics", "novelties")}
+
+    chain.forget_positions()
+    with chain.indexer():
+        poll_until(chain.settled, "all committed again")
+
+    assert {kind: chain.documents(kind) for kind in ("statistics", "novelties")} == before
+    assert len(before["statistics"]) == 10
+    assert before["novelties"]["n1"]["score"] == 30
+    assert before["novelties"]["n1"]["phase"] == "end"
+
+
+def test_the_life_of_a_novelty_is_joined_over_batches(chain: Chain):
+    with chain.indexer():
+        chain.send("novelties", novelty("n1", "start", 0, 30.0))
+        poll_until(lambda: chain.documents("novelties"), "the start")
+        chain.send("novelties", novelty("n1", "end", 60, 2.0, verdict="state_change"))
+        poll_until(lambda: chain.documents("novelties")["n1"]["phase"] == "end", "the end")
+    document = chain.documents("novelties")["n1"]
+    assert (document["verdict"], document["score"], document["observed"]) == ("state_change", 30.0, 15.0)
+    assert document["ended"] - document["started"] == 60_000
+
+
+def test_a_refused_document_is_rejected_and_the_rest_goes_on(chain: Chain):
+    with chain.indexer():
+        chain.send("statistics", window("vm-1", 0), window("vm-1", 1, severity_number=1000), window("vm-1", 2))
+        chain.send("statistics", b"{broken", key="vm-2")
+        chain.send("events.rejected", b"[]", key="x")
+        poll_until(chain.settled, "all committed")
+
+    written = sorted(
+        (document["series"], document["window"]["end"]) for document in chain.documents("statistics").values()
+    )
+    ends = [START // 1_000_000 + 10_000 * number for number in (1, 2, 3)]
+    assert written == [("cpu{state=idle}", end) for end in ends] + [("load", ends[0]), ("load", ends[2])]
+
+    rejected = {record["code"]: record for record in chain.records("events.rejected") if record}
+    refused, unreadable = rejected["elasticsearch_refused"], rejected["unreadable_record"]
+    assert "severity_number" in refused["reason"] and "out of range" in refused["reason"]
+    assert orjson.loads(base64.b64decode(refused["value"])) == window("vm-1", 1, severity_number=1000)
+    assert (refused["machine"], refused["events"], refused["source"]["offset"]) == ("vm-1", 1, 1)
+    assert base64.b64decode(unreadable["value"]) == b"{broken"
+    assert unreadable["machine"] == "vm-2"
+    assert {record["id"] for record in rejected.values()} == chain.documents("rejected").keys()
+
+
+def test_elasticsearch_killed_in_between_loses_nothing(servers, tmp_path):
+    own = Elasticsearch(tmp_path, 21360, heap="400m", jars=default_jars())
+    own.spawn()
+    poll_until(own.ready, "Elasticsearch started", own.ready_seconds)
+    chain = Chain(servers.bootstrap, own.address)
+    try:
+        with chain.indexer():
+            chain.send("statistics", *(window("vm-1", number) for number in range(100)))
+            poll_until(chain.settled, "the first part")
+            own.kill()
+            chain.send("statistics", *(window("vm-1", number) for number in range(100, 200)))
+            poll_until(lambda: WAITING._value.get() == 1, "the indexer waits")
+            assert sum(chain.lags()) == 100
+            own.spawn()
+            poll_until(chain.settled, "the second part", own.ready_seconds)
+        ends = sorted(document["window"]["end"] for document in chain.documents("statistics").values())
+    finally:
+        own.kill()
+    assert ends == sorted(2 * [START // 1_000_000 + 10_000 * (number + 1) for number in range(200)])
+
+
+def test_kill_9_neither_loses_nor_doubles(chain: Chain):
+    moments = random.Random(7)
+    for part in range(5):
+        with chain.process() as indexer:
+            before = sum(chain.lags())
+            numbers = range(part * 100, part * 100 + 100)
+            chain.send("statistics", *(window("vm-1", n, severity_number=1000 if n % 10 == 0 else 9) for n in numbers))
+            poll_until(lambda: sum(chain.lags()) < before + 100, "some progress")  # noqa: B023
+            indexer.join(moments.uniform(0, 0.3))
+    with chain.indexer():
+        poll_until(chain.settled, "all committed")
+
+    loads = [document for document in chain.documents("statistics").values() if document["series"] == "load"]
+    assert sorted(document["window"]["end"] for document in loads) == [
+        START // 1_000_000 + 10_000 * (n + 1) for n in range(500) if n % 10
+    ]
+    rejected = [orjson.loads(base64.b64decode(record["value"]))["id"] for record in chain.records("events.rejected")]
+    assert sorted(rejected) == sorted(f"vm-1-{n}" for n in range(0, 500, 10))
+
+
+def test_a_second_copy_fences_the_first(chain: Chain):
+    with pytest.raises(UserError, match="took over"), chain.indexer():
+        chain.send("statistics", window("vm-1", 0))
+        poll_until(chain.settled, "the first works")
+        with chain.process():
+            chain.send("statistics", window("vm-1", 1))
+            poll_until(chain.settled, "the second works")
+            chain.send("statistics", window("vm-1", 2))
+            poll_until(chain.settled, "the second still works")
+    assert len(chain.documents("statistics")) == 6
+
+
+def test_a_missing_topic_is_named(servers):
+    settings = Settings(kafka_bootstrap=servers.bootstrap, generation="idx-test-absent")
+    with pytest.raises(UserError, match=r"statistics\.idx-test-absent.*kappa topics apply"):
+        run(settings, threading.Event())
+
+
+def test_an_index_with_other_types_is_named(chain: Chain):
+    index = index_of("statistics", chain.generation)
+    other = {"properties": {"count": {"type": "keyword"}}}
+    chain.elasticsearch.indices.put_index_template(
+        name="idx-test-other", index_patterns=[index], priority=1, template={"mappings": other}
+    )
+    with pytest.raises(UserError, match=rf"{index}.*count.*generation"):
+        run(chain.settings, threading.Event())
