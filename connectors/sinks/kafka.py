@@ -196,8 +196,7 @@ class _Task:
         assert context is not None
         seen = _Seen(Counter(), {})
         rows = seen.rows_of(batches)
-        with borrowed_writer(self.settings, context.partitionId()) as writer:
-            wrote = writer.write(rows, self.batch_id, self.tasks)
+        wrote = write_once(self.settings, context.partitionId(), rows, self.batch_id, self.tasks)
         for _ in rows:  # one that was skipped still tells how far its sources have come
             pass
         result = {"skipped": not wrote, "rows": json.dumps(seen.rows), "sources": json.dumps(seen.sources())}
@@ -231,19 +230,31 @@ class _Seen:
             self.newest[topic, partition] = max(timestamp, self.newest.get((topic, partition), timestamp))
 
 
-@contextmanager
-def borrowed_writer(settings: SinkSettings, slot: int) -> Iterator["Writer"]:
-    """This process's writer for a task; after any error it is thrown away, so that the next one starts clean."""
-    name = settings.transactional_id(slot)
-    writer = _OPEN.pop(name, None)
-    if writer is None or writer.settings != settings:
-        writer = Writer(settings, slot)
+def write_once(settings: SinkSettings, task: int, rows: Iterable[Row], batch_id: int, tasks: int) -> bool:
+    """Write a task's rows with this process's writer for it; False if an earlier attempt wrote them."""
+    writer, is_new = _begun(settings, task, batch_id, tasks)
     try:
-        yield writer
+        if is_new:
+            writer.produce(rows)
+            writer.commit()
     except BaseException:
         writer.abandon()
         raise
-    _OPEN[name] = writer
+    _OPEN[settings.transactional_id(task)] = writer
+    return is_new
+
+
+def _begun(settings: SinkSettings, task: int, batch_id: int, tasks: int) -> tuple["Writer", bool]:
+    """A writer, and whether it has begun the batch or found it done."""
+    kept = _OPEN.pop(settings.transactional_id(task), None)
+    if kept is not None and kept.settings == settings:
+        try:
+            return kept, kept.begin(batch_id, tasks)
+        except KafkaException:
+            # Another Python worker had this task since, and fenced this writer: no row has been touched yet.
+            kept.abandon()
+    writer = Writer(settings, task)
+    return writer, writer.begin(batch_id, tasks)
 
 
 class Writer:
@@ -272,16 +283,25 @@ class Writer:
             self.marker = next(iter(read_markers(settings, consumer, [slot])), None)
             self.group = consumer.consumer_group_metadata()
 
-    def write(self, rows: Iterable[Row], batch_id: int, tasks: int) -> bool:
-        """Write the rows and the marker of `batch_id` in one transaction; False if an earlier attempt did."""
+    def begin(self, batch_id: int, tasks: int) -> bool:
+        """Open a transaction with the marker of `batch_id` in it; False if an earlier attempt has committed it.
+
+        The marker goes first: a writer that was fenced learns it here, before it has consumed any row.
+        """
         if self.marker:
             self.marker.check(self.settings, batch_id, tasks)
             if batch_id < self.marker.done:
                 return False
+        self.marker = Marker(batch_id + 1, self.settings.run, tasks)
+        metadata = json.dumps({"run": self.marker.run, "tasks": self.marker.tasks})
+        position = TopicPartition(self.settings.progress_topic, self.slot, self.marker.done, metadata=metadata)
         self.producer.begin_transaction()
-        self._produce(rows)
-        self._commit(Marker(batch_id + 1, self.settings.run, tasks))
+        retried(lambda: self.producer.send_offsets_to_transaction([position], self.group, 30), self.settings)
         return True
+
+    def commit(self) -> None:
+        """Commit rows and marker. No delivery reports are needed: a record that failed makes the commit fail."""
+        retried(lambda: self.producer.commit_transaction(30), self.settings)
 
     def abandon(self) -> None:
         """Give up the open transaction; what can't be aborted now, the next writer's `init_transactions` aborts."""
@@ -291,7 +311,8 @@ class Writer:
         except KafkaException as error:
             _log.warning("%s-%s: transaction left to its successor: %s", self.settings.query, self.slot, error)
 
-    def _produce(self, rows: Iterable[Row]) -> None:
+    def produce(self, rows: Iterable[Row]) -> None:
+        """Add rows to the open transaction."""
         produce, poll = self.producer.produce, self.producer.poll
         for topic, partition, key, value, timestamp, headers in rows:
             pairs = [(h["key"], h["value"]) for h in headers] if headers else None
@@ -302,11 +323,3 @@ class Writer:
                     break
                 except BufferError:
                     poll(0.5)
-
-    def _commit(self, marker: Marker) -> None:
-        """No delivery reports are needed: a record that failed makes the commit fail."""
-        metadata = json.dumps({"run": marker.run, "tasks": marker.tasks})
-        position = TopicPartition(self.settings.progress_topic, self.slot, marker.done, metadata=metadata)
-        retried(lambda: self.producer.send_offsets_to_transaction([position], self.group, 30), self.settings)
-        retried(lambda: self.producer.commit_transaction(30), self.settings)
-        self.marker = marker

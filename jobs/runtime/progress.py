@@ -7,7 +7,7 @@ import orjson
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.sinks.kafka import SinkSettings, Writer
+from connectors.sinks.kafka import SinkSettings, write_once
 from infra.topics import TopicMap
 from jobs.runtime.checkpoint import Offsets
 
@@ -82,13 +82,13 @@ class TickWriter:
 
     def __init__(self, topic: str, partitions: int, settings: SinkSettings) -> None:
         self.topic, self.partitions = topic, partitions
-        self._writer = Writer(settings, 0)
+        self._settings = settings
 
     def write(self, tick_ms: int, batch_id: int) -> None:
         """Write the tick as part of batch `batch_id`; one that an earlier attempt wrote is not repeated."""
         value = orjson.dumps({"tick_unix_nano": tick_ms * 1_000_000})
         rows = [(self.topic, partition, None, value, tick_ms, None) for partition in range(self.partitions)]
-        self._writer.write(rows, batch_id, 1)
+        write_once(self._settings, 0, rows, batch_id, 1)
 
 
 def lateness_by_topic(topics: TopicMap) -> dict[str, int]:
