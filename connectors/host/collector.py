@@ -85,7 +85,7 @@ class Collector:
 
     def run(self, stop: Event) -> None:
         """Samples and follows until `stop` is set; then sends the last lines and closes."""
-        due = time.monotonic()
+        due = time.monotonic() + self.settings.interval_s  # shares of time need a first interval
         try:
             while not stop.is_set():
                 if time.monotonic() >= due:

@@ -35,7 +35,7 @@ class ProcessGroup(NamedTuple):
 
 
 class Sampler:
-    """Reads all metrics at once; shares of CPU time are those since the sample before."""
+    """Reads all metrics at once; shares of CPU time are those since the sample before, or since it was made."""
 
     def __init__(self, top: int) -> None:
         """`top`: how many process groups are told apart: those with most memory, each for as long as it lives."""

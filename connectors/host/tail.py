@@ -13,6 +13,7 @@ from typing import Any, Self
 from connectors.otlp import LogLine
 
 JOURNAL = ("journalctl", "--follow", "--output=json", "--lines=0", "--quiet")
+JOURNAL_FOLDERS = (Path("/run/log/journal"), Path("/var/log/journal"))
 CHUNK = 1 << 16
 # Syslog's priorities 0 to 7 on OTLP's scale (OpenTelemetry's log data model, appendix B).
 PRIORITIES = (
@@ -95,7 +96,7 @@ class Journal:
     @classmethod
     def start(cls) -> Self | None:
         """A running one, if this machine's journal can be followed."""
-        has_journal = any(Path(folder).is_dir() for folder in ("/run/log/journal", "/var/log/journal"))
+        has_journal = any(folder.is_dir() for folder in JOURNAL_FOLDERS)
         if not has_journal or shutil.which(JOURNAL[0]) is None:
             return None
         return cls(subprocess.Popen(JOURNAL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
