@@ -1,31 +1,21 @@
-"""The Spark jobs of the chain, by name."""
+"""Starts a job of the chain by its name: the `run` of `jobs/<name>/job.py`."""
 
 import threading
-from collections.abc import Callable
-from functools import partial
+from importlib import import_module
 
 from infra.topics import TopicMap, load_topics
-from jobs.archive.job import run_archive
-from jobs.detector.job import DETECTOR
-from jobs.enrichment.job import ENRICHMENT
 from jobs.runtime.preflight import check_surroundings
-from jobs.runtime.runner import run_job
 from jobs.runtime.settings import Settings
-from jobs.statistics.job import STATISTICS
-
-JOBS = {job.name: job for job in (ENRICHMENT, STATISTICS, DETECTOR)}
 
 
-def runner(name: str) -> Callable[[Settings, threading.Event], None]:
-    """What runs job `name` until its event is set."""
-    run = run_archive if name == "archive" else partial(run_job, JOBS[name])
+def run(name: str, settings: Settings, stop: threading.Event) -> None:
+    """Run job `name` until `stop` is set. Only this job's packages are loaded.
 
-    def checked(settings: Settings, stop: threading.Event) -> None:
-        topics = topics_of(settings)
-        check_surroundings(settings, topics)
-        run(settings, topics, stop)
-
-    return checked
+    Raises UserError if its surroundings are not fit.
+    """
+    topics = topics_of(settings)
+    check_surroundings(settings, topics)
+    import_module(f"jobs.{name}.job").run(settings, topics, stop)
 
 
 def topics_of(settings: Settings) -> TopicMap:

@@ -3,16 +3,20 @@
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from connectors.host import cli as host_cli
+from connectors.simulator import cli as simulator_cli
 from infra import cli as infra_cli
 from infra.errors import UserError
+from jobs import chain
+from jobs.enrichment import cli as inventory_cli
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
+from jobs.runtime.supervisor import supervise
 
 app = typer.Typer(
     help="Telemetry in, novelties out: one code path for live and old data.",
@@ -21,6 +25,9 @@ app = typer.Typer(
 )
 app.add_typer(infra_cli.app, name="infra")
 app.add_typer(infra_cli.topics_app, name="topics")
+app.add_typer(inventory_cli.app, name="inventory")
+app.add_typer(simulator_cli.app)
+app.add_typer(host_cli.app)
 
 
 class Step(StrEnum):
@@ -60,25 +67,12 @@ def run(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    _runner(job)(settings, stop)
-
-
-def _runner(job: Step) -> Callable[[Settings, threading.Event], None]:
-    """Imports late: the indexer needs no Spark, and nobody else Elasticsearch."""
     if job is Step.all:
-        return _run_all
-    if job is Step.indexer:
-        from jobs.indexer.indexer import run as run_indexer
-
-        return run_indexer
-    from jobs import chain
-
-    return chain.runner(job.value)
+        _run_all(settings, stop)
+    chain.run(job.value, settings, stop)
 
 
-def _run_all(settings: Settings, stop: threading.Event) -> None:
-    from jobs.runtime.supervisor import supervise
-
+def _run_all(settings: Settings, stop: threading.Event) -> NoReturn:
     raise SystemExit(supervise([step.value for step in Step if step is not Step.all], settings, stop))
 
 
@@ -94,7 +88,7 @@ def show_settings() -> None:
 
 
 def main() -> None:
-    """The entry point: bad input becomes one line and exit code 2."""
+    """The entry point: what only a person can mend becomes one line and exit code 2."""
     try:
         app()
     except UserError as error:

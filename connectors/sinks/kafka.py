@@ -135,7 +135,7 @@ class TransactionalSink:
 
     def verify(self, batch_id: int, tasks: int) -> None:
         """Compare every task's marker with what is about to be written. Once a process: a failed batch ends it."""
-        with open_consumer(self.settings) as consumer:
+        with open_consumer(self.settings.bootstrap, self.settings.group) as consumer:
             slots = consumer.list_topics(self.settings.progress_topic, 30).topics[self.settings.progress_topic]
             if tasks > len(slots.partitions):
                 raise ProgressError(
@@ -153,9 +153,9 @@ def number_of_tasks(frame: DataFrame) -> int:
 
 
 @contextmanager
-def open_consumer(settings: SinkSettings) -> Iterator[Consumer]:
-    """A consumer that only reads and names the markers' group; it never joins it."""
-    consumer = Consumer({"bootstrap.servers": settings.bootstrap, "group.id": settings.group})
+def open_consumer(bootstrap: str, group: str) -> Iterator[Consumer]:
+    """A consumer that only reads the group's offsets and names the group; it never joins it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
         yield consumer
     finally:
@@ -279,7 +279,7 @@ class Writer:
         )
         retried(self.producer.init_transactions, settings)
         # Only now is every earlier transaction of this id committed or gone, and the marker final.
-        with open_consumer(settings) as consumer:
+        with open_consumer(settings.bootstrap, settings.group) as consumer:
             self.marker = next(iter(read_markers(settings, consumer, [slot])), None)
             self.group = consumer.consumer_group_metadata()
 
@@ -296,8 +296,12 @@ class Writer:
         metadata = json.dumps({"run": self.marker.run, "tasks": self.marker.tasks})
         position = TopicPartition(self.settings.progress_topic, self.slot, self.marker.done, metadata=metadata)
         self.producer.begin_transaction()
-        retried(lambda: self.producer.send_offsets_to_transaction([position], self.group, 30), self.settings)
+        self.send_positions([position], self.group)
         return True
+
+    def send_positions(self, positions: list[TopicPartition], group: Any) -> None:
+        """Commit offsets of a consumer group (its `consumer_group_metadata()`) with the open transaction."""
+        retried(lambda: self.producer.send_offsets_to_transaction(positions, group, 30), self.settings)
 
     def commit(self) -> None:
         """Commit rows and marker. No delivery reports are needed: a record that failed makes the commit fail."""

@@ -10,15 +10,15 @@ from infra.topics import TopicMap
 from jobs.archive.tables import Table, tables
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.job import Context
-from jobs.runtime.progress import GroupOffsets
-from jobs.runtime.runner import Gate, run_queries, start_query
+from jobs.runtime.progress import Closing
+from jobs.runtime.runner import Gate, run_queries, sink_settings, start_query
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
 NAME = "archive"
 
 
-def run_archive(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
+def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Run the archive's queries until `stop`. Blocks; raises what a query failed with."""
     spark = open_session(settings.query_of(NAME), settings)
     try:
@@ -38,7 +38,7 @@ class TableQuery:
         settings = context.settings
         self.path = settings.delta_of(table.name)
         self.checkpoint = Checkpoint(context.spark, settings.checkpoint_of(self.name))
-        self.group = GroupOffsets(settings.kafka_bootstrap, settings.query_of(self.name))
+        self.closing: Closing | None = None
 
     def start(self, gate: Gate) -> StreamingQuery:
         """Start it from its checkpoint."""
@@ -47,6 +47,9 @@ class TableQuery:
         return start_query(self.name, self.table.rows(stream), gate.guard(self._write), self.context, seconds)
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
-        query = f"{self.context.settings.query_of(self.name)}.{self.checkpoint.run()}"
-        delta.append(frame, self.path, query, batch_id, self.table.partition_by)
-        self.group.commit(self.checkpoint.end_offsets(batch_id))
+        query = self.context.settings.query_of(self.name)
+        if self.closing is None:
+            self.closing = Closing(sink_settings(query, self.checkpoint, self.context.settings))
+        self.closing.check(batch_id)
+        delta.append(frame, self.path, f"{query}.{self.checkpoint.run()}", batch_id, self.table.partition_by)
+        self.closing.close(batch_id, self.checkpoint.end_offsets(batch_id))

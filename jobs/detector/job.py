@@ -9,6 +9,7 @@ from jobs.detector import shard
 from jobs.detector.settings import DetectorSettings
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
 from jobs.runtime.job import Context, Job
+from jobs.runtime.runner import run_job
 
 SCHEMA_VERSION = b"novelties/1"
 
@@ -27,9 +28,11 @@ def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tupl
     ]
 
 
-DETECTOR = Job(
+JOB = Job(
     name="detector",
     reads=lambda topics: (topics["statistics"].name,),
     writes=("novelties",),
     build=_build,
 )
+
+run = partial(run_job, JOB)

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 log = structlog.get_logger()
 
-_FACTS = ("type", "site", "hypervisor", "tenant", "role")
+FACTS = ("type", "site", "hypervisor", "tenant", "role")
 _HISTORY = pa.struct(
     [
         ("valid_from", pa.int64()),
         ("valid_to", pa.int64()),
         ("known_from", pa.int64()),
-        *((name, pa.string()) for name in _FACTS),
+        *((name, pa.string()) for name in FACTS),
     ]
 )
 SCHEMA = pa.schema([("machine", pa.string()), ("history", pa.list_(_HISTORY))])
@@ -31,46 +31,41 @@ SCHEMA = pa.schema([("machine", pa.string()), ("history", pa.list_(_HISTORY))])
 Fact = dict[str, Any]
 
 
-class InventoryTable:
-    """Follows the topic; `frame` is the table as of now, rebuilt only when something has changed."""
+class InventoryFollower:
+    """Reads the topic to its end, again and again."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str, topic: str) -> None:
-        self.spark, self.topic = spark, topic
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.topic = topic
         self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
-        self._frame: DataFrame | None = None
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "kappa.inventory", "enable.auto.commit": False}
         )
         partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
-        self._assignment = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions]
-        self._consumer.assign(self._assignment)
-        self._next = dict.fromkeys(partitions, 0)
+        self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        self._partitions = list(partitions)
 
-    def frame(self) -> DataFrame:
-        """One row a machine: machine, history (newest valid_from first)."""
-        changed = self._catch_up()
-        if self._frame is None or changed:
-            self._rebuild()
-        assert self._frame is not None
-        return self._frame
-
-    def _catch_up(self) -> bool:
-        """Read to the end of the topic as it is now: whatever was received before this batch's records is in it."""
+    def catch_up(self) -> bool:
+        """Read to the end of the topic as it is now; whether there was anything new."""
+        ends = {n: self._consumer.get_watermark_offsets(TopicPartition(self.topic, n), 30)[1] for n in self._partitions}
         changed = False
-        for number in self._next:
-            _, end = self._consumer.get_watermark_offsets(TopicPartition(self.topic, number), 30)
-            while self._next[number] < end:
-                message = self._consumer.poll(30)
-                if message is None:
-                    raise TimeoutError(f"{self.topic}/{number}: nothing after offset {self._next[number]}, end {end}")
-                if message.error():
-                    raise KafkaException(message.error())
-                offset = message.offset()
-                assert offset is not None
-                self._next[number] = offset + 1
-                self._take(message)
-                changed = True
+        while self._is_behind(ends):
+            message = self._consumer.poll(1)
+            if message is None:
+                continue
+            if message.error():
+                raise KafkaException(message.error())
+            self._take(message)
+            changed = True
         return changed
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _is_behind(self, ends: dict[int, int]) -> bool:
+        """By the consumer's position, which also steps over what compaction has removed."""
+        positions = self._consumer.position([TopicPartition(self.topic, number) for number in ends])
+        return any(position.offset < ends[position.partition] for position in positions if ends[position.partition])
 
     def _take(self, message: Message) -> None:
         try:
@@ -80,18 +75,45 @@ class InventoryTable:
             return
         self.facts[machine][fact["valid_from"]] = fact
 
+
+def follow_facts(bootstrap: str, topic: str) -> dict[str, dict[int, Fact]]:
+    """All facts as of now: machine -> valid_from -> fact."""
+    follower = InventoryFollower(bootstrap, topic)
+    try:
+        follower.catch_up()
+        return follower.facts
+    finally:
+        follower.close()
+
+
+class InventoryTable:
+    """The inventory as a DataFrame, rebuilt only when something has changed."""
+
+    def __init__(self, spark: SparkSession, bootstrap: str, topic: str) -> None:
+        self.spark = spark
+        self._follower = InventoryFollower(bootstrap, topic)
+        self._frame: DataFrame | None = None
+
+    def frame(self) -> DataFrame:
+        """One row a machine: machine, history (newest first); with all that was known before this call."""
+        changed = self._follower.catch_up()
+        if self._frame is None or changed:
+            self._rebuild()
+        assert self._frame is not None
+        return self._frame
+
     def _rebuild(self) -> None:
         if self._frame is not None:
             self._frame.unpersist()
-        rows = [{"machine": machine, "history": history(facts.values())} for machine, facts in self.facts.items()]
-        table = pa.Table.from_pylist(rows, schema=SCHEMA)
-        self._frame = self.spark.createDataFrame(table).persist()
+        facts = self._follower.facts
+        rows = [{"machine": machine, "history": history(known.values())} for machine, known in facts.items()]
+        self._frame = self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA)).persist()
 
 
 def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
     """(machine, fact) of an inventory record. Raises ValueError, KeyError or TypeError if it is none."""
     record = orjson.loads(value or b"")
-    fact: Fact = {name: record.get(name) for name in _FACTS}
+    fact: Fact = {name: record.get(name) for name in FACTS}
     fact["valid_from"] = int(record.get("valid_from_unix_nano") or 0)
     fact["valid_to"] = record.get("valid_to_unix_nano")
     fact["known_from"] = received_ms * 1_000_000

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 
 from pyspark.sql import DataFrame
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.transform import enrich
 from jobs.runtime.job import Context, Job
+from jobs.runtime.runner import run_job
 
 
 def _build(context: Context) -> DataFrame:
@@ -32,7 +33,7 @@ def _finish(context: Context) -> Callable[[DataFrame], DataFrame]:
     return lambda decoded: enrich(decoded, inventory.frame(), context.topics)
 
 
-ENRICHMENT = Job(
+JOB = Job(
     name="enrichment",
     reads=lambda topics: (*(topic.name for topic in topics.telemetry), "inventory"),
     writes=("events", "events.late", "events.rejected"),
@@ -40,3 +41,5 @@ ENRICHMENT = Job(
     finish=_finish,
     ticks="events",
 )
+
+run = partial(run_job, JOB)

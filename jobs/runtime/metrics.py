@@ -23,7 +23,7 @@ STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store: packed shards",
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)
 LAG = Gauge("kappa_lag_records", "Records not yet read", ("job", "topic", "partition"))
 LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last batch ended", _LABELS)
-SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of repeated batches that had been written before", _LABELS)
+SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of repeated batches that had been written before", ("job",))
 
 
 def observe_progress(job: str, query: str, progress: dict[str, Any]) -> None:
@@ -51,6 +51,13 @@ def _observe_lag(job: str, source: dict[str, Any]) -> None:
 def _as_dict(offsets: Any) -> dict[str, dict[str, int]]:
     parsed = json.loads(offsets) if isinstance(offsets, str) else offsets
     return parsed or {}
+
+
+def observe_write(job: str, rows_by_target: dict[str, int], skipped_tasks: int) -> None:
+    """Count what a batch wrote: kappa_output_rows of `events.rejected` and `events.late` are the ones to watch."""
+    for target, rows in rows_by_target.items():
+        OUTPUT_ROWS.labels(job, target).inc(rows)
+    SKIPPED_TASKS.labels(job).inc(skipped_tasks)
 
 
 def observe_tick(job: str, tick_ms: int) -> None:

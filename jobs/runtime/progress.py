@@ -1,31 +1,61 @@
 """How far a job has come, told to others: consumer-group offsets for operators, ticks for the jobs downstream."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import orjson
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.sinks.kafka import SinkSettings, write_once
-from infra.topics import TopicMap
+from connectors.sinks.kafka import Row, SinkSettings, Writer, open_consumer
+from infra.errors import UserError
+from infra.topics import Topic, TopicMap
 from jobs.runtime.checkpoint import Offsets
 
 
-class GroupOffsets:
-    """Commits a job's positions to a consumer group: Spark doesn't, and lag would be invisible to ordinary tools."""
+class TakenOverError(UserError):
+    """Another copy of this job has begun to write: this one must end, and not be started again."""
 
-    def __init__(self, bootstrap: str, group: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
 
-    def commit(self, offsets: Offsets) -> None:
-        """Commit the next offset of each partition."""
-        positions = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
-        self._consumer.commit(offsets=positions, asynchronous=False)
+class Closing:
+    """Ends each batch of a query, in one transaction of the driver: its ticks, and its positions for operators.
 
-    def close(self) -> None:
-        """Leave the broker."""
-        self._consumer.close()
+    The positions are offsets of a consumer group named as the query, so that ordinary tools see the lag; Spark commits
+    none. The transaction is opened under one name for the life of the process, so a second copy of the job fences the
+    first here.
+    """
+
+    def __init__(self, settings: SinkSettings) -> None:
+        """`settings` are those of the query's sink."""
+        self.query = settings.query
+        self._writer = Writer(replace(settings, query=f"{settings.query}.driver"), 0)
+        with open_consumer(settings.bootstrap, settings.query) as consumer:
+            self._group = consumer.consumer_group_metadata()
+
+    def check(self, batch_id: int) -> None:
+        """Raises ProgressError if `batch_id` of this checkpoint can't follow on what was closed last."""
+        if self._writer.marker:
+            self._writer.marker.check(self._writer.settings, batch_id, 1)
+
+    def close(self, batch_id: int, end: Offsets, ticks: Iterable[Row] = ()) -> None:
+        """Close the batch that ends at `end`; does nothing if an earlier attempt did.
+
+        Raises TakenOverError if another copy of this job runs.
+        """
+        positions = [TopicPartition(topic, partition, offset) for (topic, partition), offset in end.items()]
+        try:
+            if self._writer.begin(batch_id, 1):
+                self._writer.produce(ticks)
+                self._writer.send_positions(positions, self._group)
+                self._writer.commit()
+        except KafkaException as error:
+            self._writer.abandon()
+            if error.args[0].code() not in _FENCED:
+                raise
+            raise TakenOverError(f"{self.query}: another copy of this job runs; stop one of them") from error
+
+
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
 # Brokers stamp the records; their clocks may differ by this much when a partition's leader changes.
@@ -77,18 +107,10 @@ def latest_offsets(admin: AdminClient, partitions: Offsets) -> Offsets:
     return {(p.topic, p.partition): future.result().offset for p, future in found.items()}
 
 
-class TickWriter:
-    """Writes a tick to every partition of a topic, exactly once a batch, after the batch's own records."""
-
-    def __init__(self, topic: str, partitions: int, settings: SinkSettings) -> None:
-        self.topic, self.partitions = topic, partitions
-        self._settings = settings
-
-    def write(self, tick_ms: int, batch_id: int) -> None:
-        """Write the tick as part of batch `batch_id`; one that an earlier attempt wrote is not repeated."""
-        value = orjson.dumps({"tick_unix_nano": tick_ms * 1_000_000})
-        rows = [(self.topic, partition, None, value, tick_ms, None) for partition in range(self.partitions)]
-        write_once(self._settings, 0, rows, batch_id, 1)
+def tick_records(topic: Topic, tick_ms: int) -> list[Row]:
+    """The tick for every partition of `topic`."""
+    value = orjson.dumps({"tick_unix_nano": tick_ms * 1_000_000})
+    return [(topic.name, partition, None, value, tick_ms, None) for partition in range(topic.partitions)]
 
 
 def lateness_by_topic(topics: TopicMap) -> dict[str, int]:

@@ -9,12 +9,13 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from connectors.sinks.kafka import SinkSettings, TransactionalSink
-from infra.topics import TopicMap
+from connectors.sinks.kafka import ProgressError, Row, SinkSettings, TransactionalSink
+from infra.errors import UserError
+from infra.topics import Topic, TopicMap
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint, Offsets
 from jobs.runtime.job import Context, Job
-from jobs.runtime.progress import GroupOffsets, Ticker, TickWriter, lateness_by_topic, latest_offsets
+from jobs.runtime.progress import Closing, Ticker, lateness_by_topic, latest_offsets, tick_records
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
@@ -26,13 +27,13 @@ BatchWriter = Callable[[DataFrame, int], None]
 def run_job(job: Job, settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Run `job` until `stop` is set or it fails. Blocks.
 
-    Raises StreamingQueryException if a batch failed for good: the process should end and be started again.
+    Raises what a batch failed with for good: the process should end and be started again.
     """
     spark = open_session(settings.query_of(job.name), settings)
     try:
         context = Context(spark, settings, topics)
-        query = ChainQuery(job, context)
-        run_queries(job.name, {job.name: query.start()}, query.gate, settings, stop)
+        gate = Gate()
+        run_queries(job.name, {job.name: ChainQuery(job, context).start(gate)}, gate, settings, stop)
     finally:
         spark.stop()
 
@@ -44,6 +45,7 @@ class Gate:
         self._closing = threading.Event()
         self._closed = threading.Event()
         self.reached = threading.Event()
+        self.failure: Exception | None = None
 
     def guard(self, write: BatchWriter) -> BatchWriter:
         """`write`, but held back once the gate closes."""
@@ -53,7 +55,11 @@ class Gate:
                 self.reached.set()
                 self._closed.wait()
                 return
-            write(frame, batch_id)
+            try:
+                write(frame, batch_id)
+            except Exception as error:
+                self.failure = error  # Spark would only hand on its text
+                raise
 
         return guarded
 
@@ -70,64 +76,58 @@ class ChainQuery:
     """The streaming query of a job that writes to Kafka."""
 
     def __init__(self, job: Job, context: Context) -> None:
-        self.job, self.context, self.gate = job, context, Gate()
-        settings = context.settings
-        self.name = settings.query_of(job.name)
-        self.checkpoint = Checkpoint(context.spark, settings.checkpoint_of(job.name))
-        self.group = GroupOffsets(settings.kafka_bootstrap, self.name)
+        self.job, self.context = job, context
+        self.name = context.settings.query_of(job.name)
+        self.checkpoint = Checkpoint(context.spark, context.settings.checkpoint_of(job.name))
         self.finish = job.finish(context) if job.finish else None
+        self.ticks = Ticks(job.name, context, context.topics[job.ticks]) if job.ticks else None
         self.sink: TransactionalSink | None = None
-        self.ticks: Ticks | None = None
+        self.closing: Closing | None = None
 
-    def start(self) -> StreamingQuery:
+    def start(self, gate: "Gate") -> StreamingQuery:
         """Start it from its checkpoint."""
-        return start_query(self.job.name, self.job.build(self.context), self.gate.guard(self.write), self.context)
+        return start_query(self.job.name, self.job.build(self.context), gate.guard(self.write), self.context)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """One micro-batch: records, then ticks, then the group's offsets. Each can be repeated without harm."""
-        if self.sink is None:
-            self._open_sinks()
-        assert self.sink is not None
-        records = self.finish(frame) if self.finish else frame
-        summary = self.sink.write(records, batch_id)
-        metrics.SKIPPED_TASKS.labels(self.job.name, self.job.name).inc(summary.skipped_tasks)
-        for target, rows in summary.rows_by_topic.items():
-            metrics.OUTPUT_ROWS.labels(self.job.name, target).inc(rows)
+        """One micro-batch: its records, then its closing. Both know a batch that they have seen."""
+        sink, closing = self._open()
+        closing.check(batch_id)
+        summary = sink.write(self.finish(frame) if self.finish else frame, batch_id)
         end = self.checkpoint.end_offsets(batch_id)
-        if self.ticks:
-            self.ticks.write(end, summary.source_timestamps, batch_id)
-        self.group.commit(end)
+        ticks = self.ticks.after(end, summary.source_timestamps) if self.ticks else ()
+        closing.close(batch_id, end, ticks)
+        metrics.observe_write(self.job.name, summary.rows_by_topic, summary.skipped_tasks)
 
-    def _open_sinks(self) -> None:
-        """In the first batch: only then has Spark given the checkpoint its identity."""
-        settings, run = self.context.settings, self.checkpoint.run()
-        sink = SinkSettings(
-            settings.kafka_bootstrap, self.name, run, transaction_timeout_ms=settings.transaction_timeout_seconds * 1000
-        )
-        self.sink = TransactionalSink(sink)
-        if self.job.ticks:
-            self.ticks = Ticks(self.job, self.context, run)
+    def _open(self) -> tuple[TransactionalSink, Closing]:
+        """Not before the first batch: only then has Spark given the checkpoint its identity."""
+        if self.sink is None or self.closing is None:
+            settings = sink_settings(self.name, self.checkpoint, self.context.settings)
+            self.closing = Closing(settings)  # first: it fences another copy of this job
+            self.sink = TransactionalSink(settings)
+        return self.sink, self.closing
+
+
+def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:
+    """The transactions of a query."""
+    timeout = settings.transaction_timeout_seconds * 1000
+    return SinkSettings(settings.kafka_bootstrap, query, checkpoint.run(), transaction_timeout_ms=timeout)
 
 
 class Ticks:
-    """Event-time progress of a job that reads telemetry, written to the topic that it fills."""
+    """Event-time progress of a job that reads telemetry, for the topic that it fills."""
 
-    def __init__(self, job: Job, context: Context, run: str) -> None:
-        assert job.ticks
-        settings, topic = context.settings, context.topics[job.ticks]
-        self.job = job.name
-        self.admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap})
+    def __init__(self, job: str, context: Context, topic: Topic) -> None:
+        self.job, self.topic = job, topic
+        self.admin = AdminClient({"bootstrap.servers": context.settings.kafka_bootstrap})
         self.ticker = Ticker(lateness_by_topic(context.topics))
-        sink = SinkSettings(settings.kafka_bootstrap, f"{settings.query_of(job.name)}.ticks", run)
-        self.writer = TickWriter(topic.name, topic.partitions, sink)
 
-    def write(self, end: Offsets, newest: Mapping[tuple[str, int], int], batch_id: int) -> None:
-        """Write the tick that this batch allows, if event time has moved."""
+    def after(self, end: Offsets, newest: Mapping[tuple[str, int], int]) -> list[Row]:
+        """The tick records that a batch allows: none if event time has not moved."""
         tick = self.ticker.advance(end, latest_offsets(self.admin, end), newest)
         if tick is None:
-            return
-        self.writer.write(tick, batch_id)
+            return []
         metrics.observe_tick(self.job, tick)
+        return tick_records(self.topic, tick)
 
 
 def start_query(
@@ -150,7 +150,7 @@ def run_queries(
     """Watch the queries until `stop`, then let their batches end. Raises what a query failed with."""
     server = metrics.MetricsServer(settings.metrics_host, settings.metrics_port, lambda: _sick(queries))
     log.info("started", job=job, metrics=f"http://{settings.metrics_host}:{server.port}/metrics")
-    watch = Watch(job)
+    watch = Watch(job, gate)
     try:
         while not stop.wait(0.5):
             for name, query in queries.items():
@@ -169,14 +169,19 @@ def _sick(queries: Mapping[str, StreamingQuery]) -> str | None:
 class Watch:
     """Takes each finished batch into the metrics and the log, once."""
 
-    def __init__(self, job: str) -> None:
-        self.job = job
+    def __init__(self, job: str, gate: Gate) -> None:
+        self.job, self.gate = job, gate
         self.seen: dict[str, int] = {}
 
     def look(self, name: str, query: StreamingQuery) -> None:
-        """Raises the query's exception if it has failed."""
-        if (failure := query.exception()) is not None:
-            raise failure
+        """Raises what the query failed with."""
+        if (failure := query.exception()) is None:
+            return self._note(name, query)
+        if isinstance(self.gate.failure, ProgressError):
+            raise UserError(str(self.gate.failure)) from self.gate.failure
+        raise self.gate.failure or failure
+
+    def _note(self, name: str, query: StreamingQuery) -> None:
         for progress in query.recentProgress:
             if progress["batchId"] <= self.seen.get(name, -1) or "triggerExecution" not in progress["durationMs"]:
                 continue

@@ -1,6 +1,7 @@
 """The Spark session of a job."""
 
 import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreP
 
 _FIXED = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # A batch that is tried again must fall into the same tasks: no partitions chosen by size.
     "spark.sql.adaptive.enabled": "false",
@@ -34,6 +36,7 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
     Raises UserError if there is no suitable JDK or the jars can't be had.
     """
     os.environ["JAVA_HOME"] = str(find_jdk(SPARK_JAVA, "Spark"))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # Spark already runs a Python worker for each core
     scratch = settings.home.resolve() / "spark"

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from jobs.runtime.fold import fold_shards, to_records
 from jobs.runtime.job import Context, Job
+from jobs.runtime.runner import run_job
 from jobs.statistics.settings import StatisticsSettings
 from jobs.statistics.shard import fold
 
@@ -16,9 +17,11 @@ def _build(context: Context) -> DataFrame:
     return folded.transform(to_records, statistics, same_partition=True)
 
 
-STATISTICS = Job(
+JOB = Job(
     name="statistics",
     reads=lambda topics: (topics["events"].name,),
     writes=("statistics",),
     build=_build,
 )
+
+run = partial(run_job, JOB)

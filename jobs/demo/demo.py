@@ -1,0 +1,215 @@
+"""The demo: the whole chain on real servers, a simulated cloud with faults and this machine, and what the chain said."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from connectors.simulator import check
+from infra import admin
+from infra.errors import UserError
+from infra.jars import default_jars
+from infra.local import LocalServers
+from infra.topics import TopicMap
+from jobs.chain import topics_of
+from jobs.demo.log import read_topic
+from jobs.runtime.settings import Settings
+from jobs.verify import verify
+
+# Fault, machine, seconds after the start, seconds that it lasts. The model needs a minute to know the machines.
+FAULTS = (
+    "state_change:vm-09@+75s",
+    "malformed:vm-03@+80s/20s",
+    "late:vm-05@+85s/20s",
+    "wrong_clock:vm-06@+90s/20s",
+    "cpu_hog:vm-17@+95s/60s",
+    "new_vm:vm-new@+100s",
+    "log_burst:vm-12@+105s/30s",
+    "silence:vm-20@+110s/60s",
+)
+SIMULATED_SECONDS = 200
+JOBS = ("enrichment", "statistics", "detector", "archive", "indexer")
+# From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
+SETTLE_SECONDS = 90.0
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Demo:
+    """Where the demo lives. Its data is its own, below `home`, and begins anew each time."""
+
+    home: Path
+    settings: Settings
+    kafka_port: int
+    elasticsearch_port: int
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @classmethod
+    def at(cls, home: Path, kafka_port: int, elasticsearch_port: int, metrics_port: int) -> "Demo":
+        """A demo below `home`."""
+        folder = (home / "demo").resolve()
+        settings = Settings(
+            home=folder,
+            kafka_bootstrap=f"127.0.0.1:{kafka_port}",
+            elasticsearch_url=f"http://127.0.0.1:{elasticsearch_port}",
+            metrics_port=metrics_port,
+            archive_trigger_seconds=15,
+        )
+        return cls(folder, settings, kafka_port, elasticsearch_port)
+
+    @property
+    def servers(self) -> LocalServers:
+        """Its Kafka and Elasticsearch."""
+        return LocalServers(
+            self.home,
+            kafka_port=self.kafka_port,
+            elasticsearch_port=self.elasticsearch_port,
+            jars=default_jars(),
+        )
+
+    @property
+    def topics(self) -> TopicMap:
+        """The map of its generation."""
+        return topics_of(self.settings)
+
+    @property
+    def truth(self) -> Path:
+        """Where the simulator writes down what really happened."""
+        return self.home / "truth"
+
+    def log_of(self, name: str) -> Path:
+        """The log file of a process."""
+        return self.home / "log" / f"{name}.log"
+
+
+@contextmanager
+def running(demo: Demo) -> Iterator[Demo]:
+    """Whatever the demo started ends with it: processes, then servers."""
+    try:
+        yield demo
+    finally:
+        for process in reversed(demo.processes):
+            _end(process)
+        demo.servers.down()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def start_servers(demo: Demo, say: Say) -> None:
+    """A clean folder, Kafka, Elasticsearch, topics."""
+    demo.servers.down()
+    shutil.rmtree(demo.home, ignore_errors=True)
+    demo.log_of("jobs").parent.mkdir(parents=True)
+    demo.servers.up(lambda server, state: say(f"{server}: {state}"))
+    admin.apply(admin.connect(demo.settings.kafka_bootstrap), demo.topics)
+
+
+def start_chain(demo: Demo) -> None:
+    """All jobs, as supervised processes."""
+    _start(demo, "jobs", "run", "all")
+
+
+def start_feeds(demo: Demo) -> None:
+    """The simulated cloud with its faults, and this machine."""
+    faults = [part for fault in FAULTS for part in ("--fault", fault)]
+    duration = f"{SIMULATED_SECONDS}s"
+    _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", str(demo.truth), *faults)
+    _start(demo, "host", "host")
+
+
+def keep_feeding(demo: Demo) -> None:
+    """The simulated cloud goes on, without faults."""
+    _start(demo, "simulate-on", "simulate", "--json", "--truth", str(demo.home / "truth-on"))
+
+
+def _start(demo: Demo, name: str, *arguments: str) -> None:
+    environment = {
+        **os.environ,
+        "KAPPA_HOME": str(demo.home),
+        "KAPPA_KAFKA_BOOTSTRAP": demo.settings.kafka_bootstrap,
+        "KAPPA_ELASTICSEARCH_URL": demo.settings.elasticsearch_url,
+        "KAPPA_METRICS_PORT": str(demo.settings.metrics_port),
+        "KAPPA_ARCHIVE_TRIGGER_SECONDS": str(demo.settings.archive_trigger_seconds),
+        "KAPPA_JARS": str(default_jars()),
+    }
+    with demo.log_of(name).open("ab") as log:
+        command = [sys.executable, "-m", "jobs.cli", *arguments]
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    demo.processes.append(process)
+
+
+def healthy_jobs(demo: Demo) -> list[str]:
+    """Those jobs whose /healthz says ok."""
+    return [job for number, job in enumerate(JOBS) if _is_healthy(demo.settings.metrics_port + number)]
+
+
+def _is_healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def check_processes(demo: Demo) -> None:
+    """Raises UserError if something that should run has failed, with the end of its log."""
+    for process in demo.processes:
+        if process.poll() not in (None, 0):
+            log = demo.log_of("jobs" if "run" in process.args else str(process.args[3]))  # type: ignore[index]
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+            raise UserError(f"{log.stem} ended with code {process.returncode}; the end of {log}:\n{tail}")
+
+
+def simulation_ended(demo: Demo) -> bool:
+    """Whether the simulated faults are over and their truth is whole."""
+    return (demo.truth / "totals.json").exists()
+
+
+def results(demo: Demo) -> dict[str, Any]:
+    """What the chain said by now, compared with the truth, read back from Elasticsearch and Kafka."""
+    client = Elasticsearch(demo.settings.elasticsearch_url)
+    try:
+        report = verify(client, demo.truth, demo.settings.generation)
+    finally:
+        client.close()
+    events = check.compare_events(demo.truth, read_topic(demo.settings.kafka_bootstrap, demo.topics["events"].name))
+    return {
+        **report,
+        "passed": report["passed"] and events.passed,
+        "events_in": events.events,
+        "events_lost": events.lost,
+        "events_duplicated": events.duplicated,
+    }
+
+
+def wait_for(done: Callable[[], bool], demo: Demo, seconds: float, what: str, tick: Callable[[], None]) -> None:
+    """Poll until `done`, keeping an eye on the processes. Raises UserError when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        check_processes(demo)
+        if time.monotonic() > deadline:
+            raise UserError(f"{what}: not within {seconds:.0f} s; look at {demo.log_of('jobs')}")
+        tick()
+        time.sleep(0.5)
