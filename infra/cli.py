@@ -22,6 +22,7 @@ from infra.errors import UserError
 from infra.jars import PARTS
 from infra.jars import fetch as fetch_part
 from infra.local import LocalServers
+from infra.processes import STOPPING
 from infra.settings import load_settings
 from infra.topics import LIVE, Topic, format_duration, load_topics
 
@@ -149,7 +150,8 @@ def describe(
     Example: kappa topics describe events
     """
     topics = load_topics(path).in_generation(generation)
-    _show_states(compare(connect(bootstrap), [topics[name]] if name else topics), as_json)
+    chosen = [topics[name]] if name else list(topics)
+    _show_states(compare(connect(bootstrap), chosen), as_json)
 
 
 @topics_app.command()
@@ -182,7 +184,7 @@ def _terminable() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    previous = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    previous = {number: signal.signal(number, leave) for number in STOPPING}
     try:
         yield
     finally:

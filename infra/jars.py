@@ -2,9 +2,7 @@
 
 import fcntl
 import hashlib
-import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from typing import Literal
 
 from infra.errors import UserError
 from infra.jdk import MAVEN_JAVA, find_jdk, find_maven
+from infra.processes import run
 from infra.settings import load_settings
 
 Part = Literal["spark", "kafka", "elasticsearch"]
@@ -70,15 +69,10 @@ def _replace(part: Part, folder: Path, digest: str) -> None:
 
 def _maven(part: Part, target: Path) -> None:
     pom = POMS / part / "pom.xml"
-    done = subprocess.run(
-        [find_maven(), "-q", "-B", "-f", pom, GOALS[part], f"-DoutputDirectory={target}"],
-        env=os.environ | {"JAVA_HOME": str(find_jdk(MAVEN_JAVA, "Maven"))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        fault = next((line for line in done.stdout.splitlines() if line.startswith("[ERROR]")), done.stderr.strip())
+    command: list[str | Path] = [find_maven(), "-q", "-B", "-f", pom, GOALS[part], f"-DoutputDirectory={target}"]
+    code, output = run(command, {"JAVA_HOME": str(find_jdk(MAVEN_JAVA, "Maven"))})
+    if code:
+        fault = next((line for line in output.splitlines() if "[ERROR]" in line), output.strip())
         raise UserError(f"mvn: could not fetch {part}: {fault.removeprefix('[ERROR] ')}")
 
 

@@ -15,6 +15,7 @@ from infra.settings import describe
 
 DEFAULT_MAP = Path(__file__).with_name("topics.yaml")
 LIVE = "live"
+GENERATION = r"[a-z0-9][a-z0-9-]{0,30}"
 
 # Their topics are what a generation reads or shares, not what it writes.
 NOT_JOBS = {"collectors", "kappa inventory", "runtime"}
@@ -111,9 +112,15 @@ class TopicMap:
         return tuple(topic for topic in self if topic.archive != "none")
 
     def in_generation(self, generation: str) -> "TopicMap":
-        """The map of a generation: what jobs write gets its name as a suffix; inputs are shared by all."""
+        """The map of a generation: what jobs write gets its name as a suffix; inputs are shared by all.
+
+        Raises:
+            UserError: the name can't be part of a topic's.
+        """
         if generation == LIVE:
             return self
+        if not re.fullmatch(GENERATION, generation):
+            raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
         return self._updated(lambda topic: {"name": f"{topic.name}.{generation}"} if topic.derived else {})
 
     def with_overrides(

@@ -1,7 +1,6 @@
 """A real Kafka broker (KRaft: broker and controller in one process) from Maven's jars."""
 
 import socket
-import subprocess
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -11,6 +10,7 @@ from infra.errors import UserError
 from infra.jars import default_jars, fetch
 from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.server import Server
+from infra.processes import run
 
 CLUSTER_ID = "a2FwcGEta2FwcGEta2FwcA"  # 16 bytes, base64: "kappa-kappa-kapp"
 LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -107,11 +107,9 @@ class KafkaBroker(Server):
 
     def _format(self, configuration: Path) -> None:
         command = [*self._java("128m"), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", configuration]
-        done = subprocess.run([*command, "--ignore-formatted"], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise UserError(
-                f"{self.name}: could not format {self.folder}: {(done.stderr or done.stdout).strip()[-300:]}"
-            )
+        code, output = run([*command, "--ignore-formatted"])
+        if code:
+            raise UserError(f"{self.name}: could not format {self.folder}: {output.strip().splitlines()[-1]}")
 
     def _java(self, heap: str) -> list[str | Path]:
         return [

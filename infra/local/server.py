@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from infra.errors import UserError
+from infra.processes import undisturbed
 
 STOP_SECONDS = 15.0
 
@@ -107,7 +108,7 @@ class Server(ABC):
         command, environment = self.prepare()
         for folder in (self.log.parent, self._pid_file.parent):
             folder.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, undisturbed():
             self._log_start = log.tell()
             process = subprocess.Popen(
                 command,
@@ -118,7 +119,8 @@ class Server(ABC):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        Running(process.pid, psutil.Process(process.pid).create_time(), self.address).write(self._pid_file)
+            created = psutil.Process(process.pid).create_time()
+            Running(process.pid, created, self.address).write(self._pid_file)
 
     def failed(self) -> UserError:
         """The error for a server that ended, or did not become ready: the first fault in its log since its start."""

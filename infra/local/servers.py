@@ -109,6 +109,14 @@ class LocalServers:
             raise UserError(f"{server.flag}: {server.name} runs at {running.address} already; `kappa infra down` first")
         return running is not None
 
+    def _check_overlap(self) -> None:
+        brokers = {port for broker in self.kafka for port in broker.ports}
+        if shared := brokers.intersection(self.elasticsearch.ports):
+            raise UserError(
+                f"port {min(shared)}: Kafka and Elasticsearch would both take it; "
+                f"move one by {KafkaBroker.flag} or {Elasticsearch.flag}"
+            )
+
     def _check(self, missing: Sequence[Server], report: Report) -> None:
         if not missing:
             return
@@ -118,6 +126,7 @@ class LocalServers:
                 f"KAPPA_HOME={self.home}: {free / 1024**3:.1f} GiB free, needs {MINIMUM_FREE_BYTES / 1024**3:.0f} GiB; "
                 "free some or choose another folder"
             )
+        self._check_overlap()
         for server in missing:
             server.check_ports()
         for server in missing:
@@ -138,11 +147,11 @@ def _wait(servers: Sequence[Server], report: Report) -> None:
     start = time.monotonic()
     while waiting:
         for server in list(waiting):
+            if not server.running or time.monotonic() - start > server.ready_seconds:
+                raise server.failed()
             if server.ready():
                 report(server.name, "ready")
                 waiting.remove(server)
-            elif not server.running or time.monotonic() - start > server.ready_seconds:
-                raise server.failed()
         time.sleep(POLL_SECONDS)
 
 

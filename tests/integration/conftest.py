@@ -28,12 +28,9 @@ def _free(port: int) -> bool:
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory):
     """One Kafka broker and Elasticsearch, in a folder and on ports of their own."""
-    local = LocalServers(
-        tmp_path_factory.mktemp("servers"),
-        kafka_port=free_ports(2),
-        elasticsearch_port=free_ports(2),
-        jars=default_jars(),
-    )
+    port = free_ports(4)
+    home = tmp_path_factory.mktemp("servers")
+    local = LocalServers(home, kafka_port=port, elasticsearch_port=port + 2, jars=default_jars())
     local.up()
     yield local
     local.down()
