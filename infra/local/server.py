@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -44,11 +45,27 @@ class Running:
         except psutil.NoSuchProcess:
             return False
 
-    def recycled(self) -> bool:
-        """Whether the pid is a stranger's by now."""
+    def group(self) -> list[psutil.Process]:
+        """The process and its children, also when it is gone and they are not; nobody if a stranger has its pid."""
+        if self._recycled():
+            return []
+        return [process for process in psutil.process_iter() if self._leads(process)]
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole group, if it still exists."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def _recycled(self) -> bool:
         try:
             return psutil.Process(self.pid).create_time() != self.created
         except psutil.NoSuchProcess:
+            return False
+
+    def _leads(self, process: psutil.Process) -> bool:
+        try:
+            return os.getpgid(process.pid) == self.pid and process.create_time() >= self.created
+        except (ProcessLookupError, psutil.NoSuchProcess):
             return False
 
 
@@ -133,35 +150,22 @@ class Server(ABC):
     def terminate(self) -> None:
         """Ask the process to end (SIGTERM), without waiting; a no-op if it doesn't run."""
         if running := self.running:
-            os.killpg(running.pid, signal.SIGTERM)
+            running.signal(signal.SIGTERM)
 
     def stop(self) -> None:
         """End the process in good order, by force after a while; a no-op if it doesn't run."""
-        self.terminate()
-        psutil.wait_procs(self._group(), timeout=STOP_SECONDS)
+        if running := self.running:
+            running.signal(signal.SIGTERM)
+            psutil.wait_procs(running.group(), timeout=STOP_SECONDS)
         self.kill()
 
     def kill(self) -> None:
         """End the process and its children as a power cut would (SIGKILL)."""
-        group = self._group()
-        for process in group:
-            process.kill()
-        psutil.wait_procs(group, timeout=STOP_SECONDS)
+        last = Running.read(self._pid_file)
+        if last and (group := last.group()):
+            last.signal(signal.SIGKILL)
+            psutil.wait_procs(group, timeout=STOP_SECONDS)
         self._pid_file.unlink(missing_ok=True)
-
-    def _group(self) -> list[psutil.Process]:
-        """Our processes: also children whose leader is gone, but no stranger with a recycled pid."""
-        running = Running.read(self._pid_file)
-        if running is None or running.recycled():
-            return []
-        return [process for process in psutil.process_iter() if _in_group(process, running)]
-
-
-def _in_group(process: psutil.Process, leader: Running) -> bool:
-    try:
-        return os.getpgid(process.pid) == leader.pid and process.create_time() >= leader.created
-    except (ProcessLookupError, psutil.NoSuchProcess):
-        return False
 
 
 def _free(port: int) -> bool:
