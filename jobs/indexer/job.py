@@ -1,0 +1,17 @@
+"""The indexer as a job: with metrics and health like the others, but without Spark."""
+
+import threading
+
+from infra.topics import TopicMap
+from jobs.indexer import indexer
+from jobs.runtime.metrics import MetricsServer
+from jobs.runtime.settings import Settings
+
+
+def run(settings: Settings, _: TopicMap, stop: threading.Event) -> None:
+    """Index until `stop` is set. Blocks."""
+    server = MetricsServer(settings.metrics_host, settings.metrics_port, lambda: None)
+    try:
+        indexer.run(settings, stop)
+    finally:
+        server.close()
