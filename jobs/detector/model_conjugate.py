@@ -1,0 +1,110 @@
+"""Conjugate posteriors as tuples of arrays, one element a series, each with its update and its predictive tail."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.detector.model_tails import Floats, negative_binomial_score, student_t_score
+
+ONSET, FAR = 3.0, 8.0  # the tail is learned in two pieces, from these scores on
+FAR_SCALE = 20.0
+PRIOR_HITS = 40.0
+JEFFREYS = 0.5  # the shape of Jeffreys' prior of a Poisson rate
+
+
+class Nig(NamedTuple):
+    """x ~ N(m, v / w), m ~ N(mu, v / kappa), v ~ InvGamma(alpha, beta); w weighs a window mean."""
+
+    mu: Floats
+    kappa: Floats
+    alpha: Floats
+    beta: Floats
+
+    def updated(self, x: Floats, weight: Floats, evidence: Floats) -> "Nig":
+        """The posterior after `x`; evidence (0 to 1) tempers the likelihood (Murphy 2007, eq. 141 to 144)."""
+        added = weight * evidence
+        kappa = self.kappa + added
+        deviation = x - self.mu
+        beta = self.beta + 0.5 * added * self.kappa / kappa * np.square(deviation)
+        return Nig(self.mu + added / kappa * deviation, kappa, self.alpha + 0.5 * evidence, beta)
+
+    def forgotten(self, keep: Floats) -> "Nig":
+        """Past evidence counts `keep` times, the expected variance stays (West and Harrison 1997, ch. 10.8)."""
+        alpha = np.maximum(self.alpha * keep, np.minimum(self.alpha, 1.0))
+        return Nig(self.mu, self.kappa * keep, alpha, self.beta * alpha / self.alpha)
+
+    def variance(self) -> Floats:
+        return self.beta / self.alpha
+
+    def scale(self, weight: Floats, independence: Floats, floor: Floats) -> Floats:
+        """The scale of the Student-t predictive (Murphy 2007, eq. 110), not below `floor`."""
+        spread = np.maximum(self.variance(), np.square(floor))
+        return np.sqrt(spread * (1.0 / weight + 1.0 / (self.kappa * independence)))
+
+    def freedom(self, independence: Floats) -> Floats:
+        """Degrees of freedom of the predictive; of autocorrelated windows only the effective number counts."""
+        return np.maximum(2.0 * self.alpha * independence, 1.0)
+
+    def score(self, x: Floats, weight: Floats, independence: Floats, floor: Floats) -> Floats:
+        """-ln of the probability of a window mean further from the expected one than `x`."""
+        scale = self.scale(weight, independence, floor)
+        return student_t_score(x - self.mu, scale, self.freedom(independence))
+
+
+class GammaPoisson(NamedTuple):
+    """A Poisson rate per window, Gamma(shape, rate); the predictive is negative binomial."""
+
+    shape: Floats
+    rate: Floats
+
+    def updated(self, count: Floats, evidence: Floats) -> "GammaPoisson":
+        return GammaPoisson(self.shape + evidence * count, self.rate + evidence)
+
+    def forgotten(self, keep: Floats) -> "GammaPoisson":
+        """Past windows count `keep` times; the expected rate stays, down to Jeffreys' prior."""
+        return GammaPoisson(np.maximum(self.shape * keep, JEFFREYS), self.rate * keep)
+
+    def score(self, count: Floats) -> Floats:
+        return negative_binomial_score(count, self.shape, self.rate)
+
+
+class Tail(NamedTuple):
+    """How often and how far past scores exceeded what the model says; -ln p is Exp(1) where the model is right.
+
+    A piecewise exponential survival function: a Beta for the chance of passing ONSET, and on each side of FAR a hazard
+    with a Gamma posterior, whose predictive is a Lomax (Ibrahim, Chen and Sinha 2001, ch. 3.1). So rare far
+    spikes are learned apart from a generally heavy tail.
+    """
+
+    windows: Floats
+    hits: Floats  # scores above ONSET
+    near: Floats  # the length of scores between ONSET and FAR
+    far_hits: Floats  # scores above FAR
+    far: Floats  # their length beyond FAR, compressed
+
+    def updated(self, score: Floats, keep: float) -> "Tail":
+        """After `score`; past windows count `keep` times."""
+        return Tail(
+            self.windows * keep + 1.0,
+            self.hits * keep + (score > ONSET),
+            self.near * keep + np.clip(score - ONSET, 0.0, FAR - ONSET),
+            self.far_hits * keep + (score > FAR),
+            self.far * keep + _compressed(score - FAR),
+        )
+
+    def calibrated(self, score: Floats, near_mean: float, far_mean: float) -> Floats:
+        """The score that the past supports, at most the model's own.
+
+        The prior is worth PRIOR_HITS exceedances on each side, of the mean lengths that the shard's series show.
+        """
+        chance = (self.hits + PRIOR_HITS) / (self.windows + PRIOR_HITS * np.exp(ONSET))
+        stopped = PRIOR_HITS + self.hits - self.far_hits
+        near = stopped * np.log1p(np.clip(score - ONSET, 0.0, FAR - ONSET) / (PRIOR_HITS * near_mean + self.near))
+        ended = PRIOR_HITS + self.far_hits
+        far = ended * np.log1p(_compressed(score - FAR) / (PRIOR_HITS * far_mean + self.far))
+        return np.where(score > ONSET, np.minimum(near + far - np.log(np.minimum(chance, 1.0)), score), score)
+
+
+def _compressed(length: Floats) -> Floats:
+    """So that one enormous score teaches no more than a few large ones."""
+    return FAR_SCALE * np.log1p(np.maximum(length, 0.0) / FAR_SCALE)

@@ -1,0 +1,34 @@
+"""Settings of the detector: one set for all data; environment variables have the prefix KAPPA_DETECTOR_."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class DetectorSettings(BaseSettings):
+    """How rare alarms are and how fast the model learns; a window is the unit of time."""
+
+    model_config = SettingsConfigDict(env_prefix="KAPPA_DETECTOR_", frozen=True)
+
+    window_seconds: float = Field(default=10.0, gt=0, description="windows of another size are not used")
+    alarms_per_day: float = Field(default=5.0, gt=0, description="false alarms a day that the whole fleet may raise")
+    shards: int = Field(default=1, ge=1, description="partitions of `statistics` that share the budget")
+    warmup_windows: int = Field(default=6, ge=3, description="windows before a series may be judged")
+    settle_windows: int = Field(
+        default=9, ge=3, description="windows after which a surprise that stays is a change of state"
+    )
+    undo_windows: int = Field(default=90, ge=1, description="windows within which a change of state can be undone")
+    silence_windows: int = Field(
+        default=3, ge=1, description="windows that a regular machine must miss to be called silent"
+    )
+    memory_windows: float = Field(default=2000.0, ge=50, description="windows that the slowest forgetting remembers")
+    expire_windows: int = Field(
+        default=60480, ge=100, description="unseen for so long, a series is dropped (7 days of 10 s)"
+    )
+
+    @property
+    def window_nano(self) -> int:
+        return round(self.window_seconds * 1e9)
+
+    @property
+    def windows_per_day(self) -> float:
+        return 86400.0 / self.window_seconds

@@ -1,0 +1,461 @@
+"""The detector's packed fold: all records of one partition of `statistics`, in offset order, through one call.
+
+Windows wait until a tick closes them; then every series of the shard takes the step at once. So the result depends
+on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import log
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from jobs.detector import novelties
+from jobs.detector.model import Ints, Judgement, Model, Turn
+from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson
+from jobs.detector.model_tails import Floats
+from jobs.detector.novelties import Novelty
+from jobs.detector.settings import DetectorSettings
+from jobs.runtime.packing import pack, unpack
+
+Record = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+SILENCE_SCORE = 4.0  # a machine is missed when so many silent windows had a probability below e^-4
+NEW_TEMPLATE_SCORE = 8.0  # a new template is told when so many lines of it, after never any, score this
+NEWS_SCORE = 2.5  # and any new series only where its machine seldom has news
+LEAST_THRESHOLD = 8.0
+COMPACT_EVERY = 360  # windows
+
+
+def fold(state: bytes | None, records: Sequence[bytes], settings: DetectorSettings) -> tuple[bytes, list[Novelty]]:
+    """Fold JSON records of `statistics` (ticks included) into the state; returns it and the novelties to send."""
+    shard = Shard(settings, state)
+    told = shard.feed(records)
+    return shard.dump(), told
+
+
+class Shard:
+    """The state between two calls, unpacked. `machines`, `definitions` and rows only grow, but for `_compact`."""
+
+    def __init__(self, settings: DetectorSettings, state: bytes | None = None) -> None:
+        self.settings = settings
+        header, arrays = unpack(state) if state else (_empty_header(), _empty_arrays())
+        self.machines: list[str] = header["machines"]
+        self.inventories: list[dict[str, Any] | None] = header["inventories"]
+        self.definitions: list[list[str | None]] = header["definitions"]  # kind, series, name, unit
+        self.open: dict[int, Novelty] = {int(row): record for row, record in header["open"]}
+        self.silent: dict[int, Novelty] = {int(machine): record for machine, record in header["silent"]}
+        self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in header["young"]]
+        self.first_window: int | None = header["first_window"]
+        self.window: int = header["window"]  # the newest one that took its step
+        self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
+        self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
+        self.model = Model(
+            settings, {name[2:]: array for name, array in arrays.items() if name.startswith("m_")} or None
+        )
+        self.pending = _split(arrays["pending"], arrays["pending_lengths"])
+        self.machine_index = {name: index for index, name in enumerate(self.machines)}
+        self._index_series()
+
+    def dump(self) -> bytes:
+        header = {
+            "machines": self.machines,
+            "inventories": self.inventories,
+            "definitions": self.definitions,
+            "open": list(self.open.items()),
+            "silent": list(self.silent.items()),
+            "young": self.young,
+            "first_window": self.first_window,
+            "window": self.window,
+        }
+        waiting = np.frombuffer(b"".join(self.pending), np.uint8)
+        lengths = np.array([len(raw) for raw in self.pending], np.int64)
+        arrays: Arrays = {**self.series, **self.life, "pending": waiting, "pending_lengths": lengths}
+        return pack(header, arrays | {f"m_{name}": column for name, column in self.model.columns.items()})
+
+    def feed(self, records: Iterable[bytes]) -> list[Novelty]:
+        """Take records in offset order; returns what the ticks among them made known."""
+        told: list[Novelty] = []
+        waiting = [(orjson.loads(raw), raw) for raw in self.pending]
+        for raw in records:
+            record = orjson.loads(raw)
+            if record.get("tick_unix_nano") is not None:
+                waiting = self._tick(record["tick_unix_nano"], waiting, told)
+            elif record["window"]["size_seconds"] == self.settings.window_seconds:
+                waiting.append((record, raw))
+        self.pending = [raw for _, raw in waiting]
+        return told
+
+    def _tick(self, time: int, waiting: list[tuple[Record, bytes]], told: list[Novelty]) -> list[tuple[Record, bytes]]:
+        """Step all windows that end by `time`; returns the records that still wait."""
+        tick = time // self.settings.window_nano
+        due: dict[int, list[Record]] = {}
+        later: list[tuple[Record, bytes]] = []
+        for record, raw in waiting:
+            window = record["window"]["end_unix_nano"] // self.settings.window_nano
+            if window > tick:
+                later.append((record, raw))
+            elif window > self.window:
+                due.setdefault(window, []).append(record)
+        for window in self._windows_to_step(sorted(due), tick):
+            told += self._step(window, due.get(window, []))
+            self.window = window
+        return later
+
+    def _windows_to_step(self, due: list[int], tick: int) -> list[int]:
+        """Those with data, and so many empty ones after each that every silence is seen."""
+        if self.first_window is None and not due:
+            return []
+        patience = 10 * self.settings.silence_windows
+        last_heard = int(self.life["last"].max(initial=0)) or due[0]
+        windows = set(due)
+        for heard, following in zip([last_heard, *due], [*due, tick + 1], strict=True):
+            windows.update(range(max(heard, self.window) + 1, min(following, heard + patience + 1)))
+        return sorted(windows)
+
+    def _step(self, window: int, records: list[Record]) -> list[Novelty]:
+        if self.first_window is None:
+            self.first_window = window
+        time = window * self.settings.window_nano
+        present, machine_news = self._meet_machines(window, records)
+        told = self._grow_up(window, time) + self._hear(window, time, present) + machine_news
+        known = len(self.model)
+        rows, values, samples = self._observations(window, records, present)
+        if len(rows):
+            judgement = self.model.step(window, rows, values, samples, self._threshold())
+            told += self._tell(judgement, time)
+            told += self._tell_new_series(judgement, known, window, time)
+        told += self._miss(window, time)
+        if window % COMPACT_EVERY == 0:
+            self._compact(window)
+        return told
+
+    def _threshold(self) -> float:
+        """The score whose probability spends the fleet's budget of alarms evenly over all judgements of a day."""
+        judgements = len(self.model) * self.settings.shards * self.settings.windows_per_day
+        return max(log(judgements / self.settings.alarms_per_day), LEAST_THRESHOLD)
+
+    # Machines
+
+    def _meet_machines(self, window: int, records: list[Record]) -> tuple[Ints, list[Novelty]]:
+        """The machines of this window (index, ascending) and what is told of new ones."""
+        told = []
+        for record in records:
+            name = record["machine"]
+            if name not in self.machine_index:
+                told += self._add_machine(name, window, record)
+            self.inventories[self.machine_index[name]] = record.get("inventory")
+        return np.unique([self.machine_index[record["machine"]] for record in records]).astype(np.int64), told
+
+    def _add_machine(self, name: str, window: int, record: Record) -> list[Novelty]:
+        self.machine_index[name] = len(self.machines)
+        self.machines.append(name)
+        self.inventories.append(None)
+        added = {"first": window, "last": window - 1, "present": 0, "missed": 0, "news": 0}
+        self.life = {key: np.append(column, added[key]) for key, column in self.life.items()}
+        if self.first_window is None or window - self.first_window < self.settings.warmup_windows:
+            return []
+        lived = (window - self.first_window) * max(len(self.machines) - 1, 1)
+        novelty = novelties.start(
+            name,
+            "new_entity",
+            "machine",
+            window * self.settings.window_nano,
+            inventory=record.get("inventory"),
+            score=log(lived + 1.0),
+            text=f"{name} is a machine never seen before",
+        )
+        self.young.append((window + self.settings.warmup_windows, novelty))
+        return [novelty]
+
+    def _grow_up(self, window: int, time: int) -> list[Novelty]:
+        """End the novelty of what is no longer new."""
+        grown = [record for due, record in self.young if due <= window]
+        self.young = [(due, record) for due, record in self.young if due > window]
+        return [novelties.later(record, "end", time, text=f"{record['text']}; it is known now") for record in grown]
+
+    def _hear(self, window: int, time: int, present: Ints) -> list[Novelty]:
+        """Note who spoke; a silent machine that speaks again ends its silence."""
+        gap = np.minimum(window - self.life["last"][present] - 1, self.settings.silence_windows)
+        self.life["missed"][present] += gap
+        self.life["present"][present] += 1
+        self.life["last"][present] = window
+        back = [machine for machine in present.tolist() if machine in self.silent]
+        return [
+            novelties.later(self.silent.pop(machine), "end", time, text=f"{self.machines[machine]} speaks again")
+            for machine in back
+        ]
+
+    def _miss(self, window: int, time: int) -> list[Novelty]:
+        """Machines that were regular and have now been silent for too long."""
+        gap = window - self.life["last"]
+        candidates = (gap >= self.settings.silence_windows) & (self.life["present"] >= self.settings.warmup_windows)
+        scores = (
+            (machine, self._silence_score(machine, int(gap[machine])))
+            for machine in np.flatnonzero(candidates).tolist()
+        )
+        missed = [(machine, score) for machine, score in scores if score >= SILENCE_SCORE]
+        return [self._silence(machine, time, score) for machine, score in missed if machine not in self.silent]
+
+    def _silence_score(self, machine: int, gap: int) -> float:
+        """-ln of the probability of `gap` missed windows in a row: presence is Bernoulli, its rate Beta."""
+        spoke, missed = self.life["present"][machine] + 1.0, self.life["missed"][machine] + 1.0
+        return sum(log((spoke + missed + i) / (missed + i)) for i in range(min(gap, 100)))
+
+    def _silence(self, machine: int, time: int, score: float) -> Novelty:
+        name = self.machines[machine]
+        last = int(self.life["last"][machine])
+        self.silent[machine] = novelties.start(
+            name,
+            "silence",
+            "machine",
+            time,
+            since_unix_nano=(last + 1) * self.settings.window_nano,
+            inventory=self.inventories[machine],
+            score=score,
+            text=f"{name} has sent nothing for {time / 1e9 - last * self.settings.window_seconds:g} s",
+        )
+        return self.silent[machine]
+
+    # Series
+
+    def _index_series(self) -> None:
+        self.definition_index = {
+            f"{kind}{series}": index for index, (kind, series, _, _) in enumerate(self.definitions)
+        }
+        pairs = zip(self.series["machine"].tolist(), self.series["definition"].tolist(), strict=True)
+        self.row_index = {pair: row for row, pair in enumerate(pairs)}
+        self.row_cache: dict[int, tuple[list[str], Ints]] = {}
+
+    def _observations(self, window: int, records: list[Record], present: Ints) -> tuple[Ints, Floats, Floats]:
+        """Rows, values and samples of this window; each row once, absent templates as zeros."""
+        parts = [self._of_record(window, record) for record in records]
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+        rows, values, samples = (np.concatenate(column) for column in zip(*parts, strict=True))
+        usable = np.isfinite(values)
+        rows, at = np.unique(rows[usable], return_index=True)
+        values, samples = values[usable][at], samples[usable][at]
+        self.series["heard"][rows] = window
+        absent = self._absent_counts(rows, present)
+        zeros = np.zeros(len(absent))
+        return np.concatenate([rows, absent]), np.concatenate([values, zeros]), np.concatenate([samples, zeros + 1.0])
+
+    def _of_record(self, window: int, record: Record) -> tuple[Ints, Floats, Floats]:
+        statistics = record["statistics"]
+        machine = self.machine_index[record["machine"]]
+        keys = [entry["kind"] + entry["series"] for entry in statistics]
+        cached = self.row_cache.get(machine)
+        if cached is None or cached[0] != keys:
+            cached = self.row_cache[machine] = (keys, self._rows(window, machine, keys, statistics))
+        samples = np.array([entry["count"] for entry in statistics], np.float64)
+        means = np.array(
+            [entry["mean"] if entry["kind"] == "metric" else entry["count"] for entry in statistics], float
+        )
+        return cached[1], means, samples
+
+    def _rows(self, window: int, machine: int, keys: list[str], statistics: list[Record]) -> Ints:
+        definitions = [self._definition(key, entry) for key, entry in zip(keys, statistics, strict=True)]
+        new = [index for index in dict.fromkeys(definitions) if (machine, index) not in self.row_index]
+        if new:
+            self._add_series(window, machine, new)
+        return np.array([self.row_index[machine, index] for index in definitions], np.int64)
+
+    def _definition(self, key: str, entry: Record) -> int:
+        index = self.definition_index.get(key)
+        if index is None:
+            index = self.definition_index[key] = len(self.definitions)
+            self.definitions.append([entry["kind"], entry["series"], entry.get("name"), entry.get("unit")])
+        return index
+
+    def _add_series(self, window: int, machine: int, definitions: list[int]) -> None:
+        is_count = np.array([self.definitions[index][0] == "log" for index in definitions])
+        lived = int(self.life["present"][machine]) - 1
+        rows = self.model.add(is_count, np.full(len(is_count), max(lived, 0)), window)
+        added = {"machine": machine, "heard": window}
+        self.series = {
+            name: np.concatenate([column, np.array(definitions if name == "definition" else [added[name]] * len(rows))])
+            for name, column in self.series.items()
+        }
+        self.row_index.update({(machine, index): int(row) for index, row in zip(definitions, rows, strict=True)})
+
+    def _absent_counts(self, rows: Ints, present: Ints) -> Ints:
+        here = np.zeros(len(self.machines), bool)
+        here[present] = True
+        absent = (self.model.columns["is_count"] > 0) & here[self.series["machine"]]
+        absent[rows] = False
+        return np.flatnonzero(absent)
+
+    # Novelties of series
+
+    def _tell(self, judgement: Judgement, time: int) -> list[Novelty]:
+        """What the turns of this window say. One machine tells one surprise at a time; the others keep it company."""
+        turned = np.flatnonzero(judgement.turn)
+        told = []
+        for at in turned[judgement.turn[turned] != Turn.STARTED].tolist():
+            told += self._tell_turn(judgement, at, time)
+        return told + self._tell_starts(judgement, turned[judgement.turn[turned] == Turn.STARTED], time)
+
+    def _tell_turn(self, judgement: Judgement, at: int, time: int) -> list[Novelty]:
+        """An update or end of a novelty; nothing of a series that only kept company."""
+        row, turn = int(judgement.rows[at]), Turn(judgement.turn[at])
+        record = self.open.get(row)
+        if record is None:
+            return []
+        now = {"observed": float(judgement.observed[at]), "score": float(judgement.score[at])}
+        now["probability"] = float(np.exp(-now["score"]))
+        if turn == Turn.CHANGED:
+            text = novelties.state_change_text(record, now["observed"])
+            record = novelties.later(
+                record, "update", time, verdict="state_change", observed=now["observed"], text=text
+            )
+            self.open[row] = record
+            return [record]
+        del self.open[row]
+        if turn == Turn.LEARNED:
+            return [novelties.later(record, "end", time, **now, text=novelties.learned_text(record))]
+        text = novelties.returned_text(record, undone=turn == Turn.UNDONE)
+        return [novelties.later(record, "end", time, **now, verdict="anomaly", text=text)]
+
+    def _tell_starts(self, judgement: Judgement, started: Ints, time: int) -> list[Novelty]:
+        """One novelty a machine, led by its strongest series; none where the machine's surprise is already told."""
+        strongest_first = started[np.lexsort((judgement.rows[started], -judgement.score[started]))]
+        by_machine: dict[int, list[int]] = {}
+        for at in strongest_first.tolist():
+            by_machine.setdefault(int(self.series["machine"][judgement.rows[at]]), []).append(at)
+        busy = self._machines_in_episode()
+        told: list[Novelty] = []
+        for machine, positions in sorted(by_machine.items()):
+            for at in positions:
+                told += self._learned_early(int(judgement.rows[at]), time)
+            if machine not in busy:
+                told.append(self._tell_start(judgement, machine, positions, time))
+        return told
+
+    def _machines_in_episode(self) -> set[int]:
+        phase, machine = self.model.columns["phase"], self.series["machine"]
+        return {int(machine[row]) for row, record in self.open.items() if record["verdict"] == "anomaly" and phase[row]}
+
+    def _learned_early(self, row: int, time: int) -> list[Novelty]:
+        """A new surprise in a changed state makes that state final."""
+        record = self.open.pop(row, None)
+        return [novelties.later(record, "end", time, text=novelties.learned_text(record))] if record else []
+
+    def _tell_start(self, judgement: Judgement, machine: int, positions: list[int], time: int) -> Novelty:
+        lead, others = positions[0], positions[1:]
+        row = int(judgement.rows[lead])
+        kind, series, name, unit = self._describe(row)
+        record = novelties.start(
+            self.machines[machine],
+            "anomaly",
+            str(kind),
+            time,
+            inventory=self.inventories[machine],
+            series=series,
+            name=name,
+            unit=unit,
+            score=float(judgement.score[lead]),
+            observed=float(judgement.observed[lead]),
+            expected=float(judgement.expected[lead]),
+            expected_low=float(judgement.low[lead]),
+            expected_high=float(judgement.high[lead]),
+        )
+        company = [str(self._describe(int(judgement.rows[at]))[1]) for at in others]
+        record["text"] = novelties.anomaly_text(record, self.settings.window_seconds, company)
+        self.open[row] = record
+        return record
+
+    def _describe(self, row: int) -> list[str | None]:
+        return self.definitions[int(self.series["definition"][row])]
+
+    def _tell_new_series(self, judgement: Judgement, known: int, window: int, time: int) -> list[Novelty]:
+        """New series of machines that are old enough: one novelty a machine, and only where news are rare."""
+        at = np.flatnonzero(judgement.rows >= known)
+        machines = self.series["machine"][judgement.rows[at]]
+        told = []
+        for machine in np.unique(machines).tolist():
+            lived = window - int(self.life["first"][machine])
+            if lived >= self.settings.warmup_windows:
+                told += self._tell_news(judgement, at[machines == machine], machine, lived, window)
+        return told
+
+    def _tell_news(self, judgement: Judgement, at: Ints, machine: int, lived: int, window: int) -> list[Novelty]:
+        rows = judgement.rows[at]
+        is_count = self.model.columns["is_count"][rows] > 0
+        unheard = GammaPoisson(np.full(len(at), JEFFREYS), np.full(len(at), lived + 1.0))
+        scores = np.where(is_count, unheard.score(judgement.observed[at]), NEW_TEMPLATE_SCORE)
+        if scores.max() < NEW_TEMPLATE_SCORE:
+            return []
+        rarity = self._news_score(machine, lived)
+        self.life["news"][machine] += 1
+        if rarity < NEWS_SCORE or any(int(row) in self.open for row in rows):
+            return []
+        score = float(scores.max()) if is_count.all() else rarity
+        return [self._new_series(machine, rows[np.argsort(-scores, kind="stable")], window, score)]
+
+    def _news_score(self, machine: int, lived: int) -> float:
+        """-ln of the probability of a window with new series: their number is Poisson, its rate Gamma (Jeffreys)."""
+        quiet = (0.5 + int(self.life["news"][machine])) * float(np.log1p(1.0 / (lived + 1.0)))
+        return -float(np.log(-np.expm1(-quiet)))
+
+    def _new_series(self, machine: int, rows: Ints, window: int, score: float) -> Novelty:
+        kind, series, name, unit = self._describe(int(rows[0]))
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        what = f'log line "{series}"' if kind == "log" else f"metric {series}"
+        novelty = novelties.start(
+            self.machines[machine],
+            "new_entity",
+            str(kind),
+            window * self.settings.window_nano,
+            inventory=self.inventories[machine],
+            series=series,
+            name=name,
+            unit=unit,
+            score=score,
+            text=f"{what}{more} was never seen before on {self.machines[machine]}",
+        )
+        self.young.append((window + self.settings.warmup_windows, novelty))
+        return novelty
+
+    def _compact(self, window: int) -> None:
+        """Drop series that were not heard of for a long time and have nothing to tell."""
+        heard = self.series["heard"] > window - self.settings.expire_windows
+        heard[list(self.open)] = True
+        if heard.all():
+            return
+        rows = np.flatnonzero(heard)
+        self._renumber(rows)
+
+    def _renumber(self, rows: Ints) -> None:
+        self.model.retain(rows)
+        self.series = {name: column[rows] for name, column in self.series.items()}
+        used, self.series["definition"] = np.unique(self.series["definition"], return_inverse=True)
+        self.definitions = [self.definitions[index] for index in used.tolist()]
+        place = {int(row): at for at, row in enumerate(rows)}
+        self.open = {place[row]: record for row, record in self.open.items()}
+        self._index_series()
+
+
+_SERIES_ARRAYS = ("machine", "definition", "heard")
+_MACHINE_ARRAYS = ("first", "last", "present", "missed", "news")
+
+
+def _empty_header() -> dict[str, Any]:
+    lists: dict[str, list[Any]] = {
+        name: [] for name in ("machines", "inventories", "definitions", "open", "silent", "young")
+    }
+    return {**lists, "first_window": None, "window": -1}
+
+
+def _empty_arrays() -> Arrays:
+    arrays: Arrays = {name: np.zeros(0, np.int64) for name in (*_SERIES_ARRAYS, *_MACHINE_ARRAYS, "pending_lengths")}
+    return arrays | {"pending": np.zeros(0, np.uint8)}
+
+
+def _split(raw: NDArray[np.uint8], lengths: Ints) -> list[bytes]:
+    ends = np.cumsum(lengths).tolist()
+    data = raw.tobytes()
+    return [data[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
