@@ -65,14 +65,15 @@ def fetch() -> None:
 
 @app.command()
 def up(kafka_port: KafkaPort = None, elasticsearch_port: ElasticsearchPort = None, brokers: Brokers = None) -> None:
-    """Start what doesn't run yet and wait until it answers.
+    """Start what doesn't run yet, wait until it answers, and print what tells the jobs where it is.
 
     Example: kappa infra up --brokers 3 --kafka-port 9192
     """
     servers = _servers(kafka_port=kafka_port, elasticsearch_port=elasticsearch_port, brokers=brokers)
     with _terminable(), _progress() as report:
         servers.up(report)
-    console.print(f"Kafka          {servers.bootstrap}\nElasticsearch  {servers.elasticsearch_url}", highlight=False)
+    for line in (f"KAPPA_KAFKA_BOOTSTRAP={servers.bootstrap}", f"KAPPA_ELASTICSEARCH_URL={servers.elasticsearch_url}"):
+        console.print(f"export {line}", highlight=False, soft_wrap=True)
 
 
 @app.command()
