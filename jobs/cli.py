@@ -13,6 +13,7 @@ from connectors.simulator import cli as simulator_cli
 from infra import cli as infra_cli
 from infra.errors import UserError
 from jobs import chain
+from jobs.demo import cli as demo_cli
 from jobs.enrichment import cli as inventory_cli
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
@@ -28,6 +29,7 @@ app.add_typer(infra_cli.topics_app, name="topics")
 app.add_typer(inventory_cli.app, name="inventory")
 app.add_typer(simulator_cli.app)
 app.add_typer(host_cli.app)
+app.add_typer(demo_cli.app)
 
 
 class Step(StrEnum):

@@ -1,12 +1,10 @@
-"""The demo: the whole chain on real servers, a simulated cloud with faults and this machine, and what the chain said."""
+"""The demo: the chain on real servers, a simulated cloud with faults beside this machine, and what the chain said."""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
 from elasticsearch import Elasticsearch
 
 from connectors.simulator import check
@@ -23,9 +22,9 @@ from infra.jars import default_jars
 from infra.local import LocalServers
 from infra.topics import TopicMap
 from jobs.chain import topics_of
-from jobs.demo.log import read_topic
+from jobs.demo.log import read_partitions
 from jobs.runtime.settings import Settings
-from jobs.verify import verify
+from jobs.verify import faults, readback
 
 # Fault, machine, seconds after the start, seconds that it lasts. The model needs a minute to know the machines.
 FAULTS = (
@@ -42,6 +41,7 @@ SIMULATED_SECONDS = 200
 JOBS = ("enrichment", "statistics", "detector", "archive", "indexer")
 # From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
 SETTLE_SECONDS = 90.0
+NANO = 1_000_000_000
 
 Say = Callable[[str], None]
 
@@ -54,7 +54,7 @@ class Demo:
     settings: Settings
     kafka_port: int
     elasticsearch_port: int
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @classmethod
     def at(cls, home: Path, kafka_port: int, elasticsearch_port: int, metrics_port: int) -> "Demo":
@@ -100,7 +100,7 @@ def running(demo: Demo) -> Iterator[Demo]:
     try:
         yield demo
     finally:
-        for process in reversed(demo.processes):
+        for process in reversed(demo.processes.values()):
             _end(process)
         demo.servers.down()
 
@@ -157,7 +157,7 @@ def _start(demo: Demo, name: str, *arguments: str) -> None:
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
-    demo.processes.append(process)
+    demo.processes[name] = process
 
 
 def healthy_jobs(demo: Demo) -> list[str]:
@@ -169,17 +169,17 @@ def _is_healthy(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1) as answer:
             return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
+    except OSError:
         return False
 
 
 def check_processes(demo: Demo) -> None:
     """Raises UserError if something that should run has failed, with the end of its log."""
-    for process in demo.processes:
+    for name, process in demo.processes.items():
         if process.poll() not in (None, 0):
-            log = demo.log_of("jobs" if "run" in process.args else str(process.args[3]))  # type: ignore[index]
+            log = demo.log_of(name)
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
-            raise UserError(f"{log.stem} ended with code {process.returncode}; the end of {log}:\n{tail}")
+            raise UserError(f"{name} ended with code {process.returncode}; the end of {log}:\n{tail}")
 
 
 def simulation_ended(demo: Demo) -> bool:
@@ -187,29 +187,79 @@ def simulation_ended(demo: Demo) -> bool:
     return (demo.truth / "totals.json").exists()
 
 
-def results(demo: Demo) -> dict[str, Any]:
-    """What the chain said by now, compared with the truth, read back from Elasticsearch and Kafka."""
-    client = Elasticsearch(demo.settings.elasticsearch_url)
-    try:
-        report = verify(client, demo.truth, demo.settings.generation)
-    finally:
-        client.close()
-    events = check.compare_events(demo.truth, read_topic(demo.settings.kafka_bootstrap, demo.topics["events"].name))
-    return {
-        **report,
-        "passed": report["passed"] and events.passed,
-        "events_in": events.events,
-        "events_lost": events.lost,
-        "events_duplicated": events.duplicated,
-    }
+@dataclass(frozen=True)
+class Result:
+    """What the chain said of the faults, and whether it lost or doubled anything."""
+
+    rows: list[faults.Row]
+    false_alarms: list[faults.Said]
+    events: check.Report
+    said: int
+
+    @property
+    def passed(self) -> bool:
+        """Every fault found, every event there once."""
+        return self.events.passed and all(row.found for row in self.rows)
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        alarms = len(self.false_alarms)
+        report = faults.report(self.rows, self.events.events, self.events.lost, self.events.duplicated, alarms)
+        return {**report, "passed": self.passed}
 
 
-def wait_for(done: Callable[[], bool], demo: Demo, seconds: float, what: str, tick: Callable[[], None]) -> None:
-    """Poll until `done`, keeping an eye on the processes. Raises UserError when the time is over."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        check_processes(demo)
-        if time.monotonic() > deadline:
-            raise UserError(f"{what}: not within {seconds:.0f} s; look at {demo.log_of('jobs')}")
-        tick()
-        time.sleep(0.5)
+class Observer:
+    """Watches the answers arrive in Elasticsearch, and compares them with the truth."""
+
+    def __init__(self, demo: Demo, client: Elasticsearch) -> None:
+        self.demo, self.client = demo, client
+        self.sightings = readback.Sightings(client, "kappa-novelties", "kappa-rejected")
+
+    def look(self) -> int:
+        """Look at Elasticsearch; how many answers there are by now."""
+        self.sightings.look()
+        return len(self.sightings.seen)
+
+    def result(self) -> Result:
+        """The comparison as of now."""
+        truth = [orjson.loads(line) for line in (self.demo.truth / "faults.jsonl").read_bytes().splitlines()]
+        until = max(window_end(self.demo), 0)
+        said = [one for one in self._said() if one.time_milli * 1_000_000 <= until]
+        events = check.compare_events(self.demo.truth, self._read("events"))
+        alarms = faults.false_alarms(truth, said, simulated_machines(self.demo))
+        return Result(faults.rows(truth, said, self.sightings.seen), alarms, events, len(said))
+
+    def is_complete(self) -> bool:
+        """Whether the last simulated window has been told in every partition, and all faults are answered."""
+        self.look()
+        ticks: dict[int, int] = {}
+        for partition, record in read_partitions(self.demo.settings.kafka_bootstrap, self._name("statistics")):
+            ticks[partition] = max(ticks.get(partition, 0), record.get("tick_unix_nano", 0))
+        if len(ticks) < self.demo.topics["statistics"].partitions or min(ticks.values()) < window_end(self.demo):
+            return False
+        return self.result().passed
+
+    def _said(self) -> Iterator[faults.Said]:
+        for identity, document in readback.documents(self.client, "kappa-novelties"):
+            yield faults.novelty_said(identity, document)
+        for identity, document in readback.documents(self.client, "kappa-rejected"):
+            yield faults.rejected_said(identity, document)
+        yield from map(faults.late_said, self._read("events.late"))
+
+    def _read(self, topic: str) -> Iterator[dict[str, Any]]:
+        for _, record in read_partitions(self.demo.settings.kafka_bootstrap, self._name(topic)):
+            yield record
+
+    def _name(self, topic: str) -> str:
+        return self.demo.topics[topic].name
+
+
+def window_end(demo: Demo) -> int:
+    """The end of the last window that the simulation filled, in ns."""
+    first = min(orjson.loads(line)["start_unix_nano"] for line in (demo.truth / "windows.jsonl").open("rb"))
+    return int(first) + SIMULATED_SECONDS * NANO
+
+
+def simulated_machines(demo: Demo) -> frozenset[str]:
+    """The machines of the simulated cloud; others are this one."""
+    return frozenset(machine["machine"] for machine in orjson.loads((demo.truth / "cloud.json").read_bytes()))

@@ -7,8 +7,8 @@ import orjson
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 
-def read_topic(bootstrap: str, topic: str) -> Iterator[dict[str, Any]]:
-    """Every committed record up to the topic's present end, parsed."""
+def read_partitions(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every committed record up to the topic's present end: its partition, and the parsed record."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -20,19 +20,20 @@ def read_topic(bootstrap: str, topic: str) -> Iterator[dict[str, Any]]:
     )
     try:
         for number in consumer.list_topics(topic, 30).topics[topic].partitions:
-            yield from _read_partition(consumer, TopicPartition(topic, number))
+            for record in _read_partition(consumer, TopicPartition(topic, number)):
+                yield number, record
     finally:
         consumer.close()
 
 
 def _read_partition(consumer: Consumer, partition: TopicPartition) -> Iterator[dict[str, Any]]:
-    begin, end = consumer.get_watermark_offsets(partition, 30)
-    consumer.assign([TopicPartition(partition.topic, partition.partition, begin)])
-    while begin < end:
+    position, end = consumer.get_watermark_offsets(partition, 30)
+    consumer.assign([TopicPartition(partition.topic, partition.partition, position)])
+    while position < end:
         message = consumer.poll(0.2)
         if message is not None:
             if message.error():
                 raise KafkaException(message.error())
             yield orjson.loads(message.value() or b"null")
         # The position also steps over what aborted transactions and their markers left.
-        begin = max(begin, consumer.position([partition])[0].offset)
+        position = max(position, consumer.position([partition])[0].offset)
