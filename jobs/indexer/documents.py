@@ -78,6 +78,7 @@ def novelties(record: Record) -> dict[str, Document]:
         **_picked(record.get("inventory"), _FACTS),
         **_picked(record, (*_SERIES, *_EVIDENCE, "verdict", "phase", "text")),
         "started": started,
+        "told": time,
         "updated": time,
         "peaked": time,
     }
@@ -87,13 +88,14 @@ def novelties(record: Record) -> dict[str, Document]:
 
 
 def merge(one: Document, other: Document) -> Document:
-    """Two states of one novelty as one: the newest, with the evidence of the strongest moment.
+    """Two states of one novelty as one: the newest, with the strongest moment's evidence and the first one's `told`.
 
     Associative, commutative and idempotent: neither order nor repetition of the records shows in the document.
     """
     peak = max(one, other, key=lambda state: (state.get("score", 0.0), -state["peaked"]))
     newest = max(one, other, key=version)
-    return {key: value for key, value in newest.items() if key not in _EVIDENCE} | _picked(peak, _EVIDENCE)
+    rest = {key: value for key, value in newest.items() if key not in _EVIDENCE}
+    return rest | _picked(peak, _EVIDENCE) | {"told": min(one["told"], other["told"])}
 
 
 def version(state: Document) -> int:

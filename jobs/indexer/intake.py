@@ -131,7 +131,7 @@ class Intake:
         if error is None or error.code() == KafkaError._PARTITION_EOF:
             self._held.append(_received(message))
             self._bytes += len(message)
-        elif error.fatal():
+        elif error.code() == KafkaError._FATAL:
             raise UserError(f"indexer: another one of the same name took over ({error.str()}); stop one of the two")
         else:
             _log.warning("kafka unavailable", reason=error.str())

@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from elasticsearch import Elasticsearch
 
 from connectors.sinks.elasticsearch import connect
@@ -51,6 +51,7 @@ class Chain:
         self.elasticsearch: Elasticsearch = connect(elasticsearch_url)
         self.written = [self.topics[name] for name in KINDS]
         admin.apply(admin.connect(bootstrap), self.written)
+        poll_until(self._led, "each partition has its leader")
 
     def send(self, topic: str, *records: Any, key: str | None = None) -> None:
         """Write records; raw bytes go as they are."""
@@ -60,13 +61,13 @@ class Chain:
         assert self.producer.flush(30) == 0
 
     @contextmanager
-    def indexer(self) -> Iterator[None]:
+    def indexer(self) -> Iterator[Future[None]]:
         """An indexer at work; when the block ends it is told to stop and must end in order."""
         stop = threading.Event()
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(run, self.settings, stop)
             try:
-                yield
+                yield running
             finally:
                 stop.set()
                 running.result(DEADLINE_SECONDS)
@@ -109,6 +110,12 @@ class Chain:
     def settled(self) -> bool:
         """Whether the indexer has committed everything up to the end of each topic."""
         return not any(self.lags())
+
+    def _led(self) -> bool:
+        try:
+            return bool(self.lags())
+        except KafkaException:
+            return False
 
     def lags(self) -> list[int]:
         with reader(self.settings.kafka_bootstrap, self.settings.query_of("indexer")) as consumer:

@@ -1,0 +1,176 @@
+"""The sink against a scripted Elasticsearch: what is waited out, what is refused, what is an error of the user's."""
+
+from typing import Any, ClassVar
+
+import orjson
+import pytest
+from elastic_transport import BaseNode, ConnectionError, HttpHeaders
+from elastic_transport._models import ApiResponseMeta
+from elastic_transport._node._base import NodeApiResponse
+from elasticsearch import Elasticsearch
+
+from connectors.sinks.elasticsearch import ElasticsearchSink, connect
+from infra.errors import UserError
+
+HEADERS = HttpHeaders({"content-type": "application/json", "x-elastic-product": "Elasticsearch"})
+
+
+class Scripted(BaseNode):
+    """Answers each request with the next of `answers`: a (status, body), or an exception."""
+
+    answers: ClassVar[list[Any]] = []
+    requests: ClassVar[list[tuple[str, str, bytes]]] = []
+
+    def perform_request(self, method, target, body=None, headers=None, request_timeout=None):
+        self.requests.append((method, target, body or b""))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        status, content = answer
+        meta = ApiResponseMeta(status=status, http_version="1.1", headers=HEADERS, duration=0.0, node=self.config)
+        return NodeApiResponse(meta, orjson.dumps(content))
+
+    def close(self):
+        pass
+
+
+class Script:
+    def __init__(self) -> None:
+        Scripted.answers, Scripted.requests = [], []
+        self.pauses: list[float] = []
+        client = Elasticsearch("http://127.0.0.1:1", node_class=Scripted, max_retries=0)
+        self.sink = ElasticsearchSink(client, self.pauses.append)
+
+    def answer(self, *answers: Any) -> None:
+        Scripted.answers += answers
+
+    def sent(self) -> list[list[str]]:
+        """The ids of each bulk request."""
+        bulks = (body for _, target, body in Scripted.requests if target.startswith("/_bulk"))
+        return [[orjson.loads(line)["index"]["_id"] for line in body.splitlines()[::2]] for body in bulks]
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+def action(identity: str) -> dict[str, Any]:
+    return {"_index": "things", "_id": identity, "_source": {"name": identity}}
+
+
+def result(identity: str, status: int, kind: str = "", reason: str = "", **more: Any) -> dict[str, Any]:
+    error = {"error": {"type": kind, "reason": reason, **more}} if status >= 300 else {}
+    return {"index": {"_index": "things", "_id": identity, "status": status, **error}}
+
+
+def bulk(*results: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    return 200, {"took": 1, "errors": True, "items": list(results)}
+
+
+def test_what_is_written_is_not_refused(script):
+    script.answer(bulk(result("a", 201), result("b", 200)))
+    assert script.sink.write([action("a"), action("b")]) == {}
+    assert script.sent() == [["a", "b"]]
+    assert script.pauses == []
+
+
+def test_nothing_is_sent_for_no_actions(script):
+    assert script.sink.write([]) == {}
+    assert script.sink.read("things", []) == {}
+    assert Scripted.requests == []
+
+
+def test_a_refused_document_is_told_with_all_of_its_reasons(script):
+    cause = {"type": "number_format", "reason": "not a number: x"}
+    refused = result("b", 400, "document_parsing_exception", "failed to parse [count]", caused_by=cause)
+    script.answer(bulk(result("a", 201), refused, result("c", 201)))
+    assert script.sink.write([action("a"), action("b"), action("c")]) == {
+        1: "document_parsing_exception: failed to parse [count] (number_format: not a number: x)"
+    }
+    assert script.pauses == []
+
+
+def test_only_what_a_full_queue_left_out_is_sent_again(script):
+    full = result("b", 429, "es_rejected_execution_exception", "queue is full")
+    script.answer(
+        bulk(result("a", 201), full, result("c", 400, "document_parsing_exception", "bad")),
+        bulk(full),
+        bulk(result("b", 201)),
+    )
+    assert script.sink.write([action(name) for name in "abc"]) == {2: "document_parsing_exception: bad"}
+    assert script.sent() == [["a", "b", "c"], ["b"], ["b"]]
+    assert len(script.pauses) == 2
+
+
+@pytest.mark.parametrize(
+    "outage", [ConnectionError("refused"), (503, {"error": "no master"}), (429, {"error": "busy"})]
+)
+def test_an_outage_is_waited_out(script, outage):
+    script.answer(outage, outage, outage, bulk(result("a", 201)))
+    assert script.sink.write([action("a")]) == {}
+    assert script.sent() == [["a"]] * 4
+    assert len(script.pauses) == 3
+    assert all(0 <= pause <= 10 for pause in script.pauses)
+
+
+def test_an_index_at_fault_is_waited_for(script):
+    script.answer(bulk(result("a", 400, "index_closed_exception", "closed")), bulk(result("a", 201)))
+    assert script.sink.write([action("a")]) == {}
+    assert len(script.pauses) == 1
+
+
+def test_a_newer_version_in_the_index_is_no_refusal(script):
+    script.answer(bulk(result("a", 409, "version_conflict_engine_exception", "current version is higher")))
+    assert script.sink.write([action("a")]) == {}
+    assert script.pauses == []
+
+
+def test_the_caller_may_give_up_waiting():
+    class GivenUp(Exception):
+        pass
+
+    def give_up(_: float) -> None:
+        raise GivenUp
+
+    script = Script()
+    script.sink._sleep = give_up
+    script.answer(ConnectionError("refused"))
+    with pytest.raises(GivenUp):
+        script.sink.write([action("a")])
+
+
+def test_found_documents_are_read_by_id(script):
+    found = {"_index": "things", "_id": "a", "found": True, "_source": {"name": "a"}}
+    script.answer((200, {"docs": [found, {"_index": "things", "_id": "b", "found": False}]}))
+    assert script.sink.read("things", ["a", "b"]) == {"a": {"name": "a"}}
+
+
+def test_an_unreadable_shard_is_waited_for_and_not_taken_for_absence(script):
+    failed = {"_index": "things", "_id": "a", "error": {"type": "no_shard_available_action_exception", "reason": "x"}}
+    script.answer((200, {"docs": [failed]}), (200, {"docs": [{"_id": "a", "found": True, "_source": {"n": 1}}]}))
+    assert script.sink.read("things", ["a"]) == {"a": {"n": 1}}
+    assert len(script.pauses) == 1
+
+
+def test_an_alias_that_leads_somewhere_stays(script):
+    script.answer((200, {}))
+    script.sink.point("things", "things-live")
+    assert [method for method, _, _ in Scripted.requests] == ["HEAD"]
+
+
+def test_a_missing_alias_is_set(script):
+    script.answer((404, {}), (200, {"acknowledged": True}))
+    script.sink.point("things", "things-live")
+    assert Scripted.requests[1][:2] == ("PUT", "/things-live/_alias/things")
+
+
+def test_refused_credentials_are_the_users_matter(script):
+    script.answer((401, {"error": "unable to authenticate"}))
+    with pytest.raises(UserError, match="elasticsearch_user"):
+        script.sink.write([action("a")])
+
+
+def test_an_address_without_port_is_named():
+    with pytest.raises(UserError, match=r"elasticsearch_url='http://somewhere'.*port"):
+        connect("http://somewhere")

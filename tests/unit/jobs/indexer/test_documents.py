@@ -1,0 +1,254 @@
+import base64
+from functools import reduce
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import schemas
+from jobs.indexer.documents import PHASES, TEXT_BYTES, merge, novelties, rejected, statistics, version
+from jobs.indexer.indexer import template_of
+
+MILLI = 1_000_000
+
+STATISTICS = {
+    "id": "vm-1/7",
+    "machine": "vm-1",
+    "inventory": {
+        "known": True,
+        "type": "virtual",
+        "site": "north",
+        "hypervisor": "hv-1",
+        "tenant": "core",
+        "role": "amf",
+    },
+    "window": {
+        "kind": "tumbling",
+        "size_seconds": 10.0,
+        "start_unix_nano": 20_000 * MILLI,
+        "end_unix_nano": 30_000 * MILLI + 999,
+    },
+    "source": {"topic": "events", "partition": 0, "first_offset": 1, "last_offset": 9},
+    "statistics": [
+        {
+            "series": "cpu{core=0,state=user}",
+            "name": "cpu",
+            "kind": "metric",
+            "unit": "1",
+            "attributes": {"state": "user", "core": "0"},
+            "count": 4,
+            "sum": 2.0,
+            "mean": 0.5,
+            "variance": 0.1,
+            "min": 0.1,
+            "max": 0.9,
+            "first": 0.4,
+            "last": 0.6,
+        },
+        {"series": "link <*> down", "name": "log", "kind": "log", "count": 3, "severity_number": 17},
+    ],
+}
+
+NOVELTY = {
+    "id": "n1",
+    "phase": "start",
+    "verdict": "anomaly",
+    "machine": "vm-1",
+    "inventory": STATISTICS["inventory"],
+    "series": "cpu",
+    "name": "cpu",
+    "kind": "metric",
+    "time_unix_nano": 30_000 * MILLI,
+    "since_unix_nano": 20_000 * MILLI,
+    "score": 14.5,
+    "probability": 5e-7,
+    "observed": 0.9,
+    "expected": 0.5,
+    "expected_low": 0.4,
+    "expected_high": 0.6,
+    "unit": "1",
+    "text": "cpu on vm-1 is 0.9",
+}
+
+REJECTED = {
+    "id": "telemetry.lines-0-7",
+    "code": "malformed",
+    "reason": "could not be decoded",
+    "source": {"topic": "telemetry.lines", "partition": 0, "offset": 7, "timestamp_unix_milli": 40_000},
+    "key": base64.b64encode(b"vm-1").decode(),
+    "value": base64.b64encode(b'{"caf\xc3\xa9": \xff').decode(),
+    "machine": "vm-1",
+    "events": 1,
+}
+
+SHARED = {
+    "@timestamp": 30_000,
+    "machine": "vm-1",
+    **STATISTICS["inventory"],
+    "window": {"kind": "tumbling", "size_seconds": 10.0, "start": 20_000, "end": 30_000},
+}
+
+
+def test_statistics_become_one_document_a_series():
+    cpu, log = statistics(STATISTICS).values()
+    plain = {name: value for name, value in STATISTICS["statistics"][0].items() if name != "attributes"}
+    assert cpu == {**SHARED, **plain, "attributes": ["core=0", "state=user"]}
+    assert log == {**SHARED, **STATISTICS["statistics"][1]}
+
+
+def test_ids_depend_on_record_and_series_alone():
+    again = {**STATISTICS, "statistics": STATISTICS["statistics"][::-1]}
+    assert set(statistics(again)) == set(statistics(STATISTICS))
+    assert set(statistics({**STATISTICS, "id": "vm-1/8"})).isdisjoint(statistics(STATISTICS))
+
+
+def test_an_id_of_a_long_series_fits():
+    record = {**STATISTICS, "statistics": [{"series": "x" * 5000, "count": 1}]}
+    (identity,) = statistics(record)
+    assert identity.startswith("vm-1/7/")
+    assert len(identity.encode()) < 512
+
+
+def test_a_tick_has_no_documents():
+    assert statistics({"tick_unix_nano": 5}) == {}
+
+
+def test_a_record_without_window_is_an_error():
+    with pytest.raises(KeyError, match="window"):
+        statistics({"id": "x", "machine": "vm-1"})
+
+
+def test_rejected_bytes_become_readable_text():
+    assert rejected(REJECTED) == {
+        "telemetry.lines-0-7": {
+            "@timestamp": 40_000,
+            "code": "malformed",
+            "reason": "could not be decoded",
+            "machine": "vm-1",
+            "events": 1,
+            "source": {"topic": "telemetry.lines", "partition": 0, "offset": 7},
+            "key": "vm-1",
+            "value": '{"café": \ufffd',
+        }
+    }
+
+
+def test_rejected_text_is_cut():
+    (document,) = rejected({**REJECTED, "value": base64.b64encode(b"x" * 100_000).decode()}).values()
+    assert document["value"] == "x" * TEXT_BYTES
+
+
+def test_rejected_events_that_were_decoded_are_shown():
+    record = {name: value for name, value in REJECTED.items() if name != "value"}
+    (document,) = rejected({**record, "batch": '{"machine":"vm-1"}'}).values()
+    assert document["value"] == '{"machine":"vm-1"}'
+
+
+def test_a_novelty_starts():
+    evidence = ("score", "probability", "observed", "expected", "expected_low", "expected_high")
+    plain = ("machine", "series", "name", "kind", "unit", "verdict", "phase", "text", *evidence)
+    assert novelties(NOVELTY) == {
+        "n1": {
+            "@timestamp": 20_000,
+            **{name: NOVELTY[name] for name in plain},
+            **STATISTICS["inventory"],
+            "started": 20_000,
+            "told": 30_000,
+            "updated": 30_000,
+            "peaked": 30_000,
+        }
+    }
+
+
+def state(phase: str, seconds: int, score: float, **fields: object) -> dict:
+    return novelties({**NOVELTY, "phase": phase, "time_unix_nano": seconds * 1000 * MILLI, "score": score, **fields})[
+        "n1"
+    ]
+
+
+LIFE = [
+    state("start", 30, 14.5),
+    state("update", 40, 60.0, observed=3.0, verdict="state_change", text="stays"),
+    state("end", 90, 1.0, observed=0.5, verdict="state_change", text="is over"),
+]
+
+
+def test_the_life_of_a_novelty_in_one_document():
+    document = reduce(merge, LIFE)
+    expected = {
+        "verdict": "state_change",
+        "phase": "end",
+        "text": "is over",
+        "score": 60.0,
+        "observed": 3.0,
+        "started": 20_000,
+        "told": 30_000,
+        "peaked": 40_000,
+        "updated": 90_000,
+        "ended": 90_000,
+    }
+    assert {name: document[name] for name in expected} == expected
+
+
+def test_neither_order_nor_repetition_of_its_records_shows():
+    expected = reduce(merge, LIFE)
+    assert [reduce(merge, [*order, *order]) for order in permutations(LIFE)] == [expected] * 6
+
+
+STATES = st.lists(
+    st.builds(state, st.sampled_from(PHASES), st.integers(30, 33), st.sampled_from([1.0, 2.0])),
+    min_size=3,
+    max_size=3,
+    unique_by=version,
+)
+
+
+@given(STATES)
+def test_merge_is_a_join(states: list[dict]):
+    one, two, three = states
+    assert merge(one, one) == one
+    assert merge(one, two) == merge(two, one)
+    assert merge(merge(one, two), three) == merge(one, merge(two, three))
+
+
+def test_a_novelty_without_a_score_has_its_life_too():
+    start, end = ({name: value for name, value in one.items() if name != "score"} for one in (LIFE[0], LIFE[2]))
+    assert merge(start, end)["phase"] == "end"
+    assert "score" not in merge(start, end)
+
+
+def test_versions_order_by_time_then_phase_and_fit_a_long():
+    ordered = [state("start", 30, 1), state("update", 30, 1), state("end", 30, 1), state("start", 31, 1)]
+    assert sorted(ordered, key=version) == ordered
+    assert version(state("end", 4_102_444_800, 1)) < 2**63  # the year 2100
+
+
+def _fields(template: dict) -> set[str]:
+    return set(template["template"]["mappings"]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "documents"),
+    [
+        ("statistics", [*statistics(STATISTICS).values()]),
+        ("novelties", [reduce(merge, LIFE)]),
+        ("rejected", [*rejected(REJECTED).values()]),
+    ],
+)
+def test_the_strict_mapping_has_exactly_the_fields_of_full_documents(kind, documents):
+    assert template_of(kind)["template"]["mappings"]["dynamic"] == "strict"
+    assert _fields(template_of(kind)) == set().union(*documents)
+
+
+@pytest.mark.parametrize(
+    ("records", "schema"),
+    [
+        ([STATISTICS], schemas.STATISTICS),
+        (STATISTICS["statistics"], schemas.STATISTIC),
+        ([NOVELTY], schemas.NOVELTIES),
+        ([REJECTED, {"batch": ""}], schemas.REJECTED),
+    ],
+)
+def test_these_records_have_every_field_of_their_schema(records, schema):
+    assert set().union(*records) | {"tick_unix_nano"} == set(schema.names) | {"tick_unix_nano"}
