@@ -7,7 +7,8 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+UV_VERSION := 0.13.8
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
 ##@ Use
 .PHONY: help
@@ -50,8 +51,8 @@ format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff format .
 
 .PHONY: lock
-lock: ## Resolve pyproject.toml into the three lock files (needs uv)
-	@command -v uv >/dev/null || { echo "uv: is needed to lock; install it (e.g. pip install uv)" >&2; exit 2; }
+lock: $(VENV)/.installed ## Resolve pyproject.toml into the three lock files
+	@$(BIN)/python -m pip install -q uv==$(UV_VERSION)
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
