@@ -76,7 +76,7 @@ class Server(ABC):
     """
 
     flag: str  # the option that moves the server to another port
-    ready_seconds = 120.0
+    ready_seconds = 180.0
 
     def __init__(self, name: str, home: Path, ports: tuple[int, ...]) -> None:
         self.name = name
