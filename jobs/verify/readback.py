@@ -11,9 +11,9 @@ PAGE = 2_000
 
 
 def documents(client: Elasticsearch, index: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every document of an index or alias with its id, what was written last included."""
-    client.indices.refresh(index=index)
-    for hit in scan(client, index=index, size=PAGE):
+    """Every document of an index or alias with its id, what was written last included; none if it isn't there yet."""
+    client.indices.refresh(index=index, ignore_unavailable=True)
+    for hit in scan(client, index=index, size=PAGE, ignore_unavailable=True):
         yield hit["_id"], hit["_source"]
 
 

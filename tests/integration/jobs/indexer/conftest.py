@@ -109,7 +109,10 @@ class Chain:
 
     def settled(self) -> bool:
         """Whether the indexer has committed everything up to the end of each topic."""
-        return not any(self.lags())
+        try:
+            return not any(self.lags())
+        except KafkaException:  # the broker is on its way
+            return False
 
     def _led(self) -> bool:
         try:

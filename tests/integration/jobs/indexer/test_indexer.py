@@ -1,7 +1,10 @@
 """The indexer against real servers: each document once, whatever is repeated, refused or killed."""
 
 import base64
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -9,9 +12,11 @@ from typing import Any
 import orjson
 import pytest
 
+from infra import admin
 from infra.errors import UserError
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
+from infra.local.kafka import KafkaBroker
 from jobs.indexer.indexer import WAITING, index_of, run
 from jobs.runtime.settings import Settings
 from jobs.verify import readback
@@ -236,6 +241,48 @@ def test_kill_9_neither_loses_nor_doubles(chain: Chain):
     assert sorted(rejected) == sorted(f"vm-1-{n}" for n in range(0, 500, 10))
 
 
+def test_sigterm_ends_the_job_in_order(chain: Chain):
+    admin.apply(admin.connect(chain.settings.kafka_bootstrap), chain.topics)
+    environment = {
+        "KAPPA_KAFKA_BOOTSTRAP": chain.settings.kafka_bootstrap,
+        "KAPPA_ELASTICSEARCH_URL": chain.settings.elasticsearch_url,
+        "KAPPA_GENERATION": chain.generation,
+        "KAPPA_METRICS_PORT": "0",
+    }
+    command = [sys.executable, "-m", "jobs.cli", "run", "indexer"]
+    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.PIPE)
+    try:
+        chain.send("statistics", *(window("vm-1", number) for number in range(50)))
+        poll_until(chain.settled, "all committed")
+        process.terminate()
+        assert process.wait(20) == 0, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+    assert len(chain.documents("statistics")) == 100
+
+
+def test_the_only_broker_killed_in_between_loses_nothing(servers, tmp_path):
+    broker = KafkaBroker(tmp_path, 21370, node=1, brokers=1, heap="300m", jars=default_jars())
+    broker.spawn()
+    poll_until(broker.ready, "Kafka started", broker.ready_seconds)
+    chain = Chain(broker.address, servers.elasticsearch_url)
+    try:
+        with chain.indexer():
+            chain.send("statistics", *(window("vm-1", number) for number in range(100)))
+            poll_until(lambda: chain.documents("statistics"), "some progress")
+            broker.kill()
+            broker.spawn()
+            poll_until(broker.ready, "Kafka started again", broker.ready_seconds)
+            chain.send("statistics", *(window("vm-1", n, severity_number=1000) for n in range(100, 110)))
+            poll_until(chain.settled, "all committed")
+        rejected = [record["source"]["offset"] for record in chain.records("events.rejected")]
+    finally:
+        broker.kill()
+    assert len(chain.documents("statistics")) == 210
+    assert sorted(rejected) == list(range(100, 110))
+
+
 def test_a_second_copy_fences_the_first(chain: Chain):
     with pytest.raises(UserError, match="took over"), chain.indexer() as first:
         chain.send("statistics", window("vm-1", 0))
@@ -266,6 +313,7 @@ def test_an_index_with_other_types_is_named(chain: Chain):
 def test_what_was_indexed_can_be_read_back(chain: Chain):
     records = [window("vm-1", number) for number in range(1_100)]  # more than one page
     sightings = readback.Sightings(chain.elasticsearch, index_of("novelties", chain.generation))
+    assert sightings.look() == {}
     with chain.indexer():
         chain.send("statistics", *records)
         chain.send("novelties", novelty("n1", "start", 0, 20.0))
