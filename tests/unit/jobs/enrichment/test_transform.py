@@ -1,0 +1,198 @@
+import base64
+import json
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+from pyspark.sql import types as T
+
+from infra.topics import load_topics
+from jobs.enrichment.inventory import SCHEMA, history, parse_fact
+from jobs.enrichment.transform import REJECTED_BYTES, enrich
+from jobs.schemas import DECODED
+
+NANO = 1_000_000_000
+RECEIVED = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+NOW = int(RECEIVED.timestamp()) * NANO
+TOPIC = "telemetry.otlp.metrics"  # lateness 20 s, future 10 s
+
+KAFKA = [
+    T.StructField("key", T.BinaryType()),
+    T.StructField("value", T.BinaryType()),
+    T.StructField("topic", T.StringType()),
+    T.StructField("partition", T.IntegerType()),
+    T.StructField("offset", T.LongType()),
+    T.StructField("timestamp", T.TimestampType()),
+]
+FRAME = T.StructType([*KAFKA, *DECODED.fields])
+
+
+def point(time=NOW, value=1.5, **fields):
+    event = {"time_unix_nano": time, "series": "cpu", "name": "cpu", "value": value, "type": "gauge", **fields}
+    return {field: event.get(field) for field in DECODED["events"].dataType.elementType.names}
+
+
+def line(body, time=NOW):
+    return point(time, None, series=None, name=None, type="log", body=body)
+
+
+def batch(*events, offset=7, machine="vm-1", kind="metric", error=None, value=b"raw"):
+    return {
+        "key": b"k",
+        "value": value,
+        "topic": TOPIC,
+        "partition": 2,
+        "offset": offset,
+        "timestamp": RECEIVED,
+        "batch": 0,
+        "machine": machine,
+        "kind": None if error else kind,
+        "resource": {"host.name": machine} if machine else None,
+        "events": None if error else list(events),
+        "error": error,
+    }
+
+
+@pytest.fixture
+def run(spark):
+    """Enrich decoded batches; the records by topic, as parsed JSON, with what Kafka would carry beside it."""
+
+    def enriched(*batches, facts=()):
+        rows = [{"machine": machine, "history": history(known)} for machine, known in dict(facts).items()]
+        inventory = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
+        decoded = spark.createDataFrame([Row(**b) for b in batches], FRAME)
+        found: dict[str, list] = {}
+        for row in enrich(decoded, inventory, load_topics()).collect():
+            found.setdefault(row.topic, []).append((row, json.loads(row.value)))
+        return found
+
+    return enriched
+
+
+def fact(machine="vm-1", known=NOW - NANO, **record):
+    return parse_fact(json.dumps({"machine": machine, **record}).encode(), known // 1_000_000)[1]
+
+
+def test_a_good_batch_becomes_one_record_of_its_machine(run):
+    found = run(batch(point(value=0.25, unit="1", attributes={"cpu": "0"}), point(NOW - NANO)))
+    [(row, record)] = found.pop("events")
+    assert not found
+    assert row.key == "vm-1"
+    assert row.timestamp_ms == NOW // 1_000_000
+    assert {h.key: bytes(h.value) for h in row.headers} == {
+        "kappa.source": b"telemetry.otlp.metrics/2/7",
+        "kappa.schema": b"events/1",
+    }
+    assert (row.source_topic, row.source_partition, row.source_timestamp_ms) == (TOPIC, 2, NOW // 1_000_000)
+    assert record == {
+        "id": "telemetry.otlp.metrics-2-7-0",
+        "machine": "vm-1",
+        "kind": "metric",
+        "resource": {"host.name": "vm-1"},
+        "inventory": {"known": False},
+        "source": {"topic": TOPIC, "partition": 2, "offset": 7, "timestamp_unix_milli": NOW // 1_000_000},
+        "events": [
+            {
+                "time_unix_nano": NOW,
+                "series": "cpu",
+                "name": "cpu",
+                "value": 0.25,
+                "unit": "1",
+                "type": "gauge",
+                "attributes": {"cpu": "0"},
+            },
+            {"time_unix_nano": NOW - NANO, "series": "cpu", "name": "cpu", "value": 1.5, "type": "gauge"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("age", "topic"),
+    [(20.0, "events"), (20.001, "events.late"), (-10.0, "events"), (-10.001, "events.rejected")],
+)
+def test_time_is_judged_by_the_brokers_clock_to_the_limit(run, age, topic):
+    found = run(batch(point(NOW - round(age * NANO))))
+    assert list(found) == [topic]
+
+
+def test_a_mixed_batch_is_split_and_each_event_is_in_one_place(run):
+    events = [
+        point(value=1.0),
+        point(NOW - 60 * NANO, 2.0),
+        point(NOW + 60 * NANO, 3.0),
+        point(value=None),
+        point(value=float("nan")),
+        point(None, 4.0),
+    ]
+    found = run(batch(*events))
+    assert [e["value"] for e in found["events"][0][1]["events"]] == [1]
+    assert [e["value"] for e in found["events.late"][0][1]["events"]] == [2]
+    rejected = {record["code"]: record for _, record in found["events.rejected"]}
+    assert {code: record["events"] for code, record in rejected.items()} == {
+        "future": 1,
+        "no_value": 1,
+        "not_finite": 1,
+        "no_time": 1,
+    }
+    assert json.loads(rejected["future"]["batch"])["events"][0]["value"] == 3
+    assert len({record["id"] for record in rejected.values()}) == 4
+    assert "value" not in rejected["future"]
+
+
+@pytest.mark.parametrize("time", [0, -1, -(2**63), 2**63 - 1])
+def test_absurd_times_are_rejected(run, time):
+    found = run(batch(point(time)))
+    assert list(found) == ["events.rejected"]
+
+
+def test_what_could_not_be_decoded_keeps_its_bytes(run):
+    raw = b"\xff\x00 not json"
+    [(row, record)] = run(batch(error="not_json", machine=None, value=raw))["events.rejected"]
+    assert row.key == "telemetry.otlp.metrics/2/7"
+    assert base64.b64decode(record["value"]) == raw
+    assert base64.b64decode(record["key"]) == b"k"
+    assert (record["code"], record["events"]) == ("not_json", 1)
+    assert record["source"]["offset"] == 7
+
+
+def test_a_huge_undecodable_record_is_kept_in_part(run):
+    raw = b"x" * (REJECTED_BYTES + 5)
+    [(_, record)] = run(batch(error="not_json", value=raw))["events.rejected"]
+    assert base64.b64decode(record["value"]) == raw[:REJECTED_BYTES]
+
+
+def test_log_lines_get_their_template_as_series(run):
+    [(_, record)] = run(batch(line("Connection 17 closed"), line("Connection 4242 closed"), kind="log"))["events"]
+    first, second = record["events"]
+    assert first["template"] == second["template"] == first["series"]
+    assert "17" not in first["template"]
+    assert (first["body"], second["body"]) == ("Connection 17 closed", "Connection 4242 closed")
+
+
+def test_a_machine_gets_the_facts_of_its_own_time(run):
+    early, late = NOW - 5 * NANO, NOW - 1 * NANO
+    known = [fact(site="old"), fact(site="new", valid_from_unix_nano=NOW - 3 * NANO)]
+    found = run(batch(point(early), offset=1), batch(point(late), offset=2), facts={"vm-1": known})
+    sites = {record["source"]["offset"]: record["inventory"] for _, record in found["events"]}
+    assert sites == {1: {"known": True, "site": "old"}, 2: {"known": True, "site": "new"}}
+
+
+def test_a_fact_that_came_after_the_record_does_not_apply(run):
+    [(_, record)] = run(batch(point()), facts={"vm-1": [fact(site="a", known=NOW + NANO)]})["events"]
+    assert record["inventory"] == {"known": False}
+
+
+def test_a_fact_ends_where_it_says(run):
+    ended = fact(site="a", valid_to_unix_nano=NOW - NANO)
+    [(_, record)] = run(batch(point()), facts={"vm-1": [ended]})["events"]
+    assert record["inventory"] == {"known": False}
+
+
+def test_history_closes_each_fact_at_the_next():
+    facts = [fact(site="b", valid_from_unix_nano=20), fact(site="a"), fact(site="c", valid_from_unix_nano=30)]
+    assert [(f["site"], f["valid_from"], f["valid_to"]) for f in history(facts)] == [
+        ("c", 30, None),
+        ("b", 20, 30),
+        ("a", 0, 20),
+    ]
