@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -33,6 +33,16 @@ SOURCE_COLUMNS = ("source_topic", "source_partition", "source_timestamp_ms")
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+# What passes by itself, among the errors that don't say so (those of `committed`).
+_TRANSIENT = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+}
 _RESULT = "skipped boolean, rows string, sources string"
 _RESULT_ARROW = pa.schema([("skipped", pa.bool_()), ("rows", pa.string()), ("sources", pa.string())])
 Row = tuple[str, int | None, bytes | str | None, bytes | str | None, int, list[dict[str, Any]] | None]
@@ -108,7 +118,7 @@ class TransactionalSink:
 
     def __init__(self, settings: SinkSettings) -> None:
         self.settings = settings
-        self._verified = False
+        self._written: int | None = None  # the last batch that this process has written
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
         """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS) as batch `batch_id`; each task's rows go out in time order,
@@ -118,13 +128,19 @@ class TransactionalSink:
         this batch had another number of tasks.
         """
         tasks = number_of_tasks(frame)
-        if not self._verified:
+        if self._written is None or batch_id != self._written + 1:
             self.verify(batch_id, tasks)
         columns = [*COLUMNS, *(c for c in SOURCE_COLUMNS if c in frame.columns)]
-        ordered = frame.select(*columns).sortWithinPartitions(
-            "topic", "partition", "timestamp_ms", F.col("key").asc_nulls_last(), "value"
+        # 0 would mean `now` to librdkafka, and Java's consumers refuse what is below it.
+        timestamp = F.greatest("timestamp_ms", F.lit(1)).alias("timestamp_ms")
+        # Time first: numbers sort fastest, and within each partition of a topic it is the same order.
+        ordered = (
+            frame.select(*columns)
+            .withColumn("timestamp_ms", timestamp)
+            .sortWithinPartitions("timestamp_ms", F.col("key").asc_nulls_last(), "topic", "partition", "value")
         )
         results = ordered.mapInArrow(_Task(self.settings, batch_id, tasks), _RESULT).collect()
+        self._written = batch_id
         rows: Counter[str] = Counter()
         newest: dict[tuple[str, int], int] = {}
         for result in results:
@@ -134,17 +150,40 @@ class TransactionalSink:
         return WriteSummary(dict(rows), sum(r.skipped for r in results), newest)
 
     def verify(self, batch_id: int, tasks: int) -> None:
-        """Compare every task's marker with what is about to be written. Once a process: a failed batch ends it."""
+        """Compare every task's marker with what is about to be written; raises ProgressError."""
+        slots = self._slots(tasks)
+        known = self._read(slots, "read_uncommitted")
+        # Before anything is fenced: this may be the wrong checkpoint, and a good writer may be at work.
+        self._check(known, batch_id, tasks)
+        # A marker in an open transaction, of a writer that was killed, is nothing yet: commit or abort it.
+        for slot in range(max([tasks, *(marker.tasks for marker in known)])):
+            Writer(self.settings, slot)
+        self._check(self._read(slots, "read_committed"), batch_id, tasks)
+
+    def _slots(self, tasks: int) -> list[int]:
+        topic = self.settings.progress_topic
         with open_consumer(self.settings.bootstrap, self.settings.group) as consumer:
-            slots = consumer.list_topics(self.settings.progress_topic, 30).topics[self.settings.progress_topic]
-            if tasks > len(slots.partitions):
-                raise ProgressError(
-                    f"query {self.settings.query}: {tasks} tasks, but topic {self.settings.progress_topic} has "
-                    f"{len(slots.partitions)} partitions: give it as many as there are tasks."
-                )
-            for marker in read_markers(self.settings, consumer, list(slots.partitions)):
-                marker.check(self.settings, batch_id, tasks)
-        self._verified = True
+            slots = list(consumer.list_topics(topic, 30).topics[topic].partitions)
+        if tasks > len(slots):
+            raise ProgressError(
+                f"query {self.settings.query}: {tasks} tasks, but topic {topic} has {len(slots)} partitions: "
+                "give it as many as there are tasks."
+            )
+        return slots
+
+    def _read(self, slots: list[int], isolation: str) -> list[Marker]:
+        with open_consumer(self.settings.bootstrap, self.settings.group, isolation) as consumer:
+            return read_markers(self.settings, consumer, slots)
+
+    def _check(self, markers: list[Marker], batch_id: int, tasks: int) -> None:
+        for marker in markers:
+            marker.check(self.settings, batch_id, tasks)
+        if batch_id > max((marker.done for marker in markers), default=0):
+            raise ProgressError(
+                f"query {self.settings.query}: batch {batch_id} is to be written, but no progress marker says that "
+                f"batch {batch_id - 1} was: the broker has lost them (offsets.retention.minutes) or is another one. "
+                "See docs/exactly-once.md, 'Lost markers'."
+            )
 
 
 def number_of_tasks(frame: DataFrame) -> int:
@@ -153,9 +192,12 @@ def number_of_tasks(frame: DataFrame) -> int:
 
 
 @contextmanager
-def open_consumer(bootstrap: str, group: str) -> Iterator[Consumer]:
-    """A consumer that only reads the group's offsets and names the group; it never joins it."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+def open_consumer(bootstrap: str, group: str, isolation: str = "read_committed") -> Iterator[Consumer]:
+    """A consumer that only reads the group's offsets and names the group; it never joins it.
+
+    With `read_committed` it waits for offsets that an open transaction holds; else it gives those before.
+    """
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": isolation})
     try:
         yield consumer
     finally:
@@ -165,22 +207,34 @@ def open_consumer(bootstrap: str, group: str) -> Iterator[Consumer]:
 def read_markers(settings: SinkSettings, consumer: Consumer, slots: list[int]) -> list[Marker]:
     """The markers of those of `slots` that have one."""
     wanted = [TopicPartition(settings.progress_topic, slot) for slot in slots]
-    found = retried(lambda: consumer.committed(wanted, timeout=30), settings)
-    for position in found:
-        if position.error:
-            raise KafkaException(position.error)
+
+    def fetch() -> list[TopicPartition]:
+        found = consumer.committed(wanted, timeout=30)
+        for position in found:
+            if position.error:
+                raise KafkaException(position.error)
+        return found
+
+    found = retried(fetch, settings)
     return [Marker(position.offset, **json.loads(position.metadata or "")) for position in found if position.offset > 0]
 
 
 def retried(call: Callable[[], _T], settings: SinkSettings) -> _T:
-    """Repeat what Kafka calls retriable for as long as a transaction may live."""
+    """Repeat what failed for a reason that passes, for as long as a transaction may live."""
     deadline = time.monotonic() + settings.transaction_timeout_ms / 1000
     while True:
         try:
             return call()
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            if not _is_transient(error.args[0]) or time.monotonic() > deadline:
                 raise
+            time.sleep(0.1)
+
+
+def _is_transient(error: KafkaError) -> bool:
+    if error.fatal() or error.txn_requires_abort():
+        return False
+    return bool(error.retriable() or error.code() in _TRANSIENT)
 
 
 @dataclass(frozen=True)
@@ -277,7 +331,7 @@ class Writer:
                 **settings.producer,
             }
         )
-        retried(self.producer.init_transactions, settings)
+        retried(lambda: self.producer.init_transactions(30), settings)
         # Only now is every earlier transaction of this id committed or gone, and the marker final.
         with open_consumer(settings.bootstrap, settings.group) as consumer:
             self.marker = next(iter(read_markers(settings, consumer, [slot])), None)
@@ -327,3 +381,6 @@ class Writer:
                     break
                 except BufferError:
                     poll(0.5)
+                except KafkaException as error:
+                    error.add_note(f"to {topic}, key {key!r}, {len(value or b'')} bytes")
+                    raise
