@@ -7,7 +7,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.sinks.kafka import Row, SinkSettings, Writer, open_consumer
+from connectors.sinks.kafka import Row, SinkSettings, Writer, open_consumer, read_markers
 from infra.errors import UserError
 from infra.topics import Topic, TopicMap
 from jobs.runtime.checkpoint import Offsets
@@ -26,9 +26,16 @@ class Closing:
     """
 
     def __init__(self, settings: SinkSettings) -> None:
-        """`settings` are those of the query's sink."""
+        """`settings` are those of the query's sink.
+
+        Raises ProgressError if another checkpoint was the last to write: before it fences that one's job.
+        """
         self.query = settings.query
-        self._writer = Writer(replace(settings, query=f"{settings.query}.driver"), 0)
+        driver = replace(settings, query=f"{settings.query}.driver")
+        with open_consumer(driver.bootstrap, driver.group, "read_uncommitted") as consumer:
+            for marker in read_markers(driver, consumer, [0]):
+                marker.check(driver, marker.done, 1)
+        self._writer = Writer(driver, 0)
         with open_consumer(settings.bootstrap, settings.query) as consumer:
             self._group = consumer.consumer_group_metadata()
 
