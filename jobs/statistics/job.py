@@ -7,13 +7,13 @@ from pyspark.sql import DataFrame
 from jobs.runtime.fold import fold_shards, to_records
 from jobs.runtime.job import Context, Job
 from jobs.runtime.runner import run_job
-from jobs.statistics.settings import StatisticsSettings
+from jobs.statistics.settings import load_settings
 from jobs.statistics.shard import fold
 
 
 def _build(context: Context) -> DataFrame:
     events, statistics = context.topics["events"].name, context.topics["statistics"].name
-    folded = fold_shards(context.stream(events), partial(fold, StatisticsSettings()))
+    folded = fold_shards(context.stream(events), partial(fold, load_settings()))
     return folded.transform(to_records, statistics, same_partition=True)
 
 

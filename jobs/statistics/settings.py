@@ -1,7 +1,12 @@
 """What the statistics job computes."""
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from itertools import pairwise
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from infra.errors import UserError
+from infra.settings import describe
 
 
 class StatisticsSettings(BaseSettings):
@@ -13,7 +18,21 @@ class StatisticsSettings(BaseSettings):
 
     @field_validator("tumbling_seconds")
     @classmethod
-    def _positive(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        if any(size <= 0 for size in sizes) or len(set(sizes)) < len(sizes):
-            raise ValueError("window sizes must be positive seconds, each once")
-        return tuple(sorted(sizes))
+    def _nested(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        sizes = tuple(sorted(sizes))
+        if sizes[0] <= 0 or any(large == small or large % small for small, large in pairwise(sizes)):
+            raise ValueError("give different positive seconds, each a multiple of the one before, e.g. [10, 60]")
+        return sizes
+
+
+def load_settings() -> StatisticsSettings:
+    """Settings from the environment.
+
+    Raises UserError naming the variable, the value and what it must be.
+    """
+    try:
+        return StatisticsSettings()
+    except ValidationError as error:
+        raise UserError(describe(error, prefix="KAPPA_STATISTICS_")) from None
+    except SettingsError:
+        raise UserError("KAPPA_STATISTICS_TUMBLING_SECONDS: write a JSON list of seconds, e.g. [10, 60]") from None

@@ -36,9 +36,9 @@ class Series(NamedTuple):
     name: str | None
     unit: str | None
     attributes: dict[str, str] | None
-    severity_number: int | None
 
 
+SeriesKey = tuple[str, str | None]  # series and unit: values of two units don't add up
 Facts = tuple[int, str, dict[str, Any]]  # (event time, id of the record, inventory): the greatest is a window's
 
 
@@ -53,9 +53,9 @@ class Shard:
     facts: dict[tuple[str, int], Facts] = field(default_factory=dict)  # (machine, start of smallest window)
 
     def __post_init__(self) -> None:
-        self._numbers: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        self._numbers: dict[tuple[str, str], dict[SeriesKey, int]] = defaultdict(dict)
         for number, series in enumerate(self.series):
-            self._numbers[series.machine, series.kind][series.series] = number
+            self._numbers[series.machine, series.kind][series.series, series.unit] = number
 
     def add(self, records: Iterable[tuple[int, bytes]]) -> None:
         """Take new (offset, value) records of `events`, ticks among them.
@@ -82,20 +82,21 @@ class Shard:
             )
         self._note_facts(record, time)
         if record["kind"] == "log":
-            value = np.ones(len(events))
+            # Lines are only counted; their severity stands in for the value, so that a window has its highest.
+            value = np.array([event.get("severity_number") or 0 for event in events], np.float64)
         else:
             value = np.array([event["value"] for event in events], np.float64)
         numbers = self._numbers[record["machine"], record["kind"]]
-        series = np.array([numbers.get(e["series"], -1) for e in events], np.int64)
+        series = np.array([numbers.get((e["series"], e.get("unit")), -1) for e in events], np.int64)
         for row in np.flatnonzero(series < 0):
             series[row] = self._number(record, events[row], numbers)
         return Points(series, time, value, np.full(len(events), offset, np.int64))
 
-    def _number(self, record: dict[str, Any], event: dict[str, Any], numbers: dict[str, int]) -> int:
-        found = numbers.get(event["series"])
-        if found is not None:
+    def _number(self, record: dict[str, Any], event: dict[str, Any], numbers: dict[SeriesKey, int]) -> int:
+        key = (event["series"], event.get("unit"))
+        if (found := numbers.get(key)) is not None:
             return found
-        numbers[event["series"]] = len(self.series)
+        numbers[key] = len(self.series)
         self.series.append(
             Series(
                 record["machine"],
@@ -104,7 +105,6 @@ class Shard:
                 event.get("name"),
                 event.get("unit"),
                 event.get("attributes") if record["kind"] == "metric" else None,
-                event.get("severity_number"),
             )
         )
         return len(self.series) - 1
@@ -134,7 +134,7 @@ class Shard:
         columns = {column.name: getattr(summary, column.name).tolist() for column in fields(summary)}
         for (machine, start), members in machines.items():
             statistics = [(self.series[columns["series"][row]], row) for row in members]
-            statistics.sort(key=lambda pair: pair[0][1:3])
+            statistics.sort(key=lambda pair: (pair[0].kind, pair[0].series, pair[0].unit or ""))
             yield Closed(machine, size, start, self._facts_of(machine, start, size), statistics, columns)
 
     def _facts_of(self, machine: str, start: int, size: int) -> dict[str, Any]:
@@ -225,10 +225,11 @@ class Closed(NamedTuple):
             "name": series.name,
             "unit": series.unit,
             "attributes": series.attributes,
-            "severity_number": series.severity_number,
             "count": self.columns["count"][row],
         }
-        if series.kind == "metric":
+        if series.kind == "log":
+            found["severity_number"] = int(self.columns["max"][row]) or None
+        else:
             found |= {name: self.columns[name][row] for name in METRIC_STATISTICS}
         return {name: value for name, value in found.items() if value is not None}
 

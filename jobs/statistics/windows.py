@@ -9,6 +9,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NANO = 1_000_000_000
+LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,13 @@ def summarise(points: Points, size: int) -> WindowStatistics:
 
     Points are first put into an order that depends on their content alone, so that the floating-point sums come out the
     same in whatever order the points arrived. The variance is the two-pass form about the mean, which does not cancel
-    (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983).
+    (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983). Everything is finite: what exceeds the
+    largest float becomes it.
     """
     start = window_start(points.time, size)
     order = np.lexsort((points.value, points.time, points.series, start))
     ordered, start = points.take(order), start[order]
-    value = ordered.value
+    value = ordered.value + 0.0  # -0.0 becomes 0.0: equal values that print differently would tell their order
     is_first = np.ones(len(ordered), bool)
     is_first[1:] = (ordered.series[1:] != ordered.series[:-1]) | (start[1:] != start[:-1])
     firsts = np.flatnonzero(is_first)
@@ -82,21 +84,35 @@ def summarise(points: Points, size: int) -> WindowStatistics:
         ints, floats = np.empty(0, np.int64), np.empty(0)
         return WindowStatistics(ints, ints, ints, floats, floats, floats, floats, floats, floats, floats, ints, ints)
     count = np.diff(firsts, append=len(ordered))
-    total = np.add.reduceat(value, firsts)
-    mean = total / count
-    deviation = value - np.repeat(mean, count)
-    variance = np.add.reduceat(deviation * deviation, firsts) / np.maximum(count - 1, 1)
+    low, high = np.minimum.reduceat(value, firsts), np.maximum.reduceat(value, firsts)
+    total, mean = _total_and_mean(value, firsts, count)
+    mean = np.clip(mean, low, high)  # rounding may not carry it outside: equal values have variance 0
+    with np.errstate(over="ignore"):
+        deviation = value - np.repeat(mean, count)
+        variance = np.add.reduceat(deviation * deviation, firsts) / np.maximum(count - 1, 1)
     return WindowStatistics(
         series=ordered.series[firsts],
         start=start[firsts],
         count=count,
         sum=total,
         mean=mean,
-        variance=variance,
-        min=np.minimum.reduceat(value, firsts),
-        max=np.maximum.reduceat(value, firsts),
+        variance=np.minimum(variance, LARGEST),
+        min=low,
+        max=high,
         first=value[firsts],
         last=value[firsts + count - 1],
         first_offset=np.minimum.reduceat(ordered.offset, firsts),
         last_offset=np.maximum.reduceat(ordered.offset, firsts),
     )
+
+
+def _total_and_mean(value: Floats, firsts: Ints, count: Ints) -> tuple[Floats, Floats]:
+    """Of each run of values; finite also where the plain sum overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.add.reduceat(value, firsts)
+        mean = total / count
+        overflown = ~np.isfinite(total)
+        if overflown.any():
+            mean[overflown] = np.add.reduceat(value / np.repeat(count, count), firsts)[overflown]
+            total[overflown] = (mean * count)[overflown]
+    return np.clip(total, -LARGEST, LARGEST), mean

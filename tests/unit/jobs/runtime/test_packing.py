@@ -1,0 +1,47 @@
+"""Packing state into bytes and back."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from jobs.runtime.packing import pack, unpack
+
+KINDS = ("<i8", "<f8", "|u1", "|b1", "<i4")
+columns = st.dictionaries(
+    st.text(max_size=5),
+    st.sampled_from(KINDS).flatmap(
+        lambda kind: arrays(kind, array_shapes(min_dims=1, max_dims=1, min_side=0, max_side=20))
+    ),
+    max_size=4,
+)
+scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=8)
+headers = st.recursive(
+    scalars.filter(lambda value: value not in (float("inf"), float("-inf"))),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(headers, columns)
+def test_round_trip(header, table):
+    found_header, found = unpack(pack(header, table))
+    assert found_header == header
+    assert list(found) == list(table)
+    for name, column in table.items():
+        assert found[name].dtype == column.dtype
+        assert found[name].tobytes() == column.tobytes()
+
+
+@given(headers, columns)
+def test_the_same_content_gives_the_same_bytes(header, table):
+    block = pack(header, table)
+    assert block == pack(header, {name: column.copy() for name, column in table.items()})
+    assert block == pack(*unpack(block))
+
+
+def test_unpacked_columns_can_be_written_to_and_are_nobody_elses():
+    block = pack({}, {"a": np.arange(3)})
+    _, table = unpack(block)
+    table["a"][0] = 99
+    assert unpack(block)[1]["a"].tolist() == [0, 1, 2]
