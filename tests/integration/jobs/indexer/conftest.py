@@ -1,7 +1,6 @@
-"""The servers that the indexer's tests use, and what they say in Kafka and Elasticsearch."""
+"""A generation for a test of the indexer, and what Kafka and Elasticsearch hold of it."""
 
 import multiprocessing
-import os
 import threading
 import time
 import uuid
@@ -9,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,23 +17,11 @@ from elasticsearch import Elasticsearch
 
 from connectors.sinks.elasticsearch import connect
 from infra import admin
-from infra.jars import default_jars
-from infra.local import LocalServers
 from infra.topics import TopicMap, load_topics
 from jobs.indexer.indexer import KINDS, index_of, run
 from jobs.runtime.settings import Settings
 
 DEADLINE_SECONDS = 60.0
-
-
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory) -> Iterator[LocalServers]:
-    home = os.environ.get("KAPPA_TEST_HOME") or tmp_path_factory.mktemp("servers")
-    servers = LocalServers(Path(home), kafka_port=21340, elasticsearch_port=21350, jars=default_jars())
-    servers.up()
-    yield servers
-    if not os.environ.get("KAPPA_TEST_HOME"):
-        servers.down()
 
 
 class Chain:

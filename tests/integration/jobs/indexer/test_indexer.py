@@ -20,6 +20,7 @@ from infra.local.kafka import KafkaBroker
 from jobs.indexer.indexer import WAITING, index_of, run
 from jobs.runtime.settings import Settings
 from jobs.verify import readback
+from tests.integration.conftest import free_ports
 from tests.integration.jobs.indexer.conftest import Chain, poll_until
 
 SECOND = 1_000_000_000
@@ -201,7 +202,7 @@ def test_a_refused_document_is_rejected_and_the_rest_goes_on(chain: Chain):
 
 
 def test_elasticsearch_killed_in_between_loses_nothing(servers, tmp_path):
-    own = Elasticsearch(tmp_path, 21360, heap="400m", jars=default_jars())
+    own = Elasticsearch(tmp_path, free_ports(2), heap="400m", jars=default_jars())
     own.spawn()
     poll_until(own.ready, "Elasticsearch started", own.ready_seconds)
     chain = Chain(servers.bootstrap, own.address)
@@ -263,7 +264,7 @@ def test_sigterm_ends_the_job_in_order(chain: Chain):
 
 
 def test_the_only_broker_killed_in_between_loses_nothing(servers, tmp_path):
-    broker = KafkaBroker(tmp_path, 21370, node=1, brokers=1, heap="300m", jars=default_jars())
+    broker = KafkaBroker(tmp_path, free_ports(2), node=1, brokers=1, heap="300m", jars=default_jars())
     broker.spawn()
     poll_until(broker.ready, "Kafka started", broker.ready_seconds)
     chain = Chain(broker.address, servers.elasticsearch_url)
