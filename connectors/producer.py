@@ -1,5 +1,6 @@
 """A Kafka producer whose failures are heard: idempotent, acks=all, every delivery error raised."""
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ from infra.errors import UserError
 
 Delivered = Callable[[int], None]
 METADATA_TIMEOUT_S = 10
+TOPIC_TIMEOUT_S = 5
 
 
 class Sender(Protocol):
@@ -49,13 +51,19 @@ class CollectorProducer:
         self._check(bootstrap, set(topics))
 
     def _check(self, bootstrap: str, topics: set[str]) -> None:
+        # A broker may show a topic some seconds after it was made.
+        deadline = time.monotonic() + TOPIC_TIMEOUT_S
+        while (missing := topics - self._present(bootstrap)) and time.monotonic() < deadline:
+            self.poll(0.2)
+        if missing:
+            raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
+
+    def _present(self, bootstrap: str) -> set[str]:
         try:
-            present = self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+            return set(self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics)
         except KafkaException as error:
             fix = "start one with `kappa infra up` or give --bootstrap host:port"
             raise UserError(f"bootstrap {bootstrap!r}: no Kafka broker answers; {fix}") from error
-        if missing := sorted(topics - present.keys()):
-            raise UserError(f"topic {missing[0]!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
         """Queues one record; waits while the queue is full."""

@@ -28,13 +28,14 @@ def host(
     bootstrap: Annotated[
         str, typer.Option(envvar="KAPPA_KAFKA_BOOTSTRAP", help="Kafka's addresses.")
     ] = "127.0.0.1:9092",
+    topic_prefix: Annotated[str, typer.Option(help="Put before the name of each topic.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was sent as JSON at the end.")] = False,
 ) -> None:
     """Stream this machine: CPU, memory, load, disks, network, processes and log lines, until Ctrl-C or SIGTERM.
 
     Example: kappa host --interval 2 --file /var/log/syslog
     """
-    settings = Settings(machine or platform.node(), interval, tuple(file or ()), journal, top)
+    settings = Settings(machine or platform.node(), interval, tuple(file or ()), journal, top, topic_prefix)
     settings.check()
     collector = Collector(settings, CollectorProducer(bootstrap, settings.topics()))
     stop = stop_on_signals()
