@@ -20,7 +20,8 @@ VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 def _hex(digits: int) -> Callable[[Random], str]:
-    return lambda random: f"{random.getrandbits(4 * digits):0{digits}x}"
+    # A decimal digit first: without any, nobody could tell an id such as `feedbeef` from a word.
+    return lambda random: f"{random.randrange(10)}{random.getrandbits(4 * digits - 4):0{digits - 1}x}"
 
 
 def _uuid(random: Random) -> str:
@@ -70,7 +71,7 @@ LINUX = (
     Template("linux-1", "sshd", 0.05, "Accepted publickey for {user} from {ip} port {port} ssh2: RSA SHA256:{sha}"),
     Template("linux-2", "sshd", 0.05, "pam_unix(sshd:session): session opened for user {user} by (uid={small})"),
     Template("linux-3", "systemd", 0.08, "Started Session {int} of user {user}."),
-    Template("linux-4", "CRON", 0.04, "({user}) CMD (/usr/lib/sysstat/sa1 {small} {small})"),
+    Template("linux-4", "CRON", 0.04, "(root) CMD (/usr/lib/sysstat/sa1 {small} {small})"),
     Template("linux-5", "chronyd", 0.03, "Selected source {ip}"),
     Template("linux-6", "sshd", 0.03, "Failed password for {user} from {ip} port {port} ssh2", "WARN"),
 )

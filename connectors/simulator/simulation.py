@@ -242,9 +242,14 @@ class Simulation:
             yield arrival, Lines(moment.row, written)
 
     def _encode(self, content: Content, timestamp_ms: int) -> Iterator[Record]:
-        key, prefix = self.machines[content.machine].name.encode(), self.settings.topic_prefix
+        key, prefix = self._key(content), self.settings.topic_prefix
         for topic, value, part in self._values(content):
             yield Record(prefix + topic, key, value, timestamp_ms, content, part)
+
+    def _key(self, content: Content) -> bytes:
+        name = self.machines[content.machine].name
+        # Compaction keeps one inventory record a machine and beginning, and with it the history.
+        return (f"{name}@{content.valid_from_unix_nano}" if isinstance(content, Inventory) else name).encode()
 
     def _values(self, content: Content) -> Iterator[tuple[str, bytes, slice]]:
         machine, everything = self.machines[content.machine], slice(None)
