@@ -44,7 +44,9 @@ class TableQuery:
         """Start it from its checkpoint."""
         stream = self.context.stream(*(topic.name for topic in self.table.topics), headers=True)
         seconds = self.context.settings.archive_trigger_seconds
-        return start_query(self.name, self.table.rows(stream), gate.guard(self._write), self.context, seconds)
+        return start_query(
+            self.name, self.table.rows(stream), gate.guard(self.table.name, self._write), self.context, seconds
+        )
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         query = self.context.settings.query_of(self.name)

@@ -1,6 +1,7 @@
 """Runs one job: source, transform, sink, progress, metrics, and an orderly stop."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,23 +39,28 @@ def run_job(job: Job, settings: Settings, topics: TopicMap, stop: threading.Even
         spark.stop()
 
 
+class StoppedError(Exception):
+    """A batch that came after the signal to stop."""
+
+
 class Gate:
-    """Lets a running batch end and the next one not begin, so that a stop never cuts a batch."""
+    """Lets running batches end and the next ones not begin, so that a stop never cuts a batch."""
 
     def __init__(self) -> None:
         self._closing = threading.Event()
-        self._closed = threading.Event()
-        self.reached = threading.Event()
+        self._released = threading.Event()
+        self.held: set[str] = set()  # queries whose next batch waits here
         self.failure: Exception | None = None
 
-    def guard(self, write: BatchWriter) -> BatchWriter:
+    def guard(self, query: str, write: BatchWriter) -> BatchWriter:
         """`write`, but held back once the gate closes."""
 
         def guarded(frame: DataFrame, batch_id: int) -> None:
             if self._closing.is_set():
-                self.reached.set()
-                self._closed.wait()
-                return
+                self.held.add(query)
+                self._released.wait()
+                # Never return: Spark would commit a batch that nobody has written.
+                raise StoppedError("the job stops; this batch is for its next start")
             try:
                 write(frame, batch_id)
             except Exception as error:
@@ -68,8 +74,8 @@ class Gate:
         self._closing.set()
 
     def release(self) -> None:
-        """Let the held threads end, after their query was stopped."""
-        self._closed.set()
+        """Let the held batches fail: stopping their query would wait for them for ever."""
+        self._released.set()
 
 
 class ChainQuery:
@@ -86,7 +92,9 @@ class ChainQuery:
 
     def start(self, gate: "Gate") -> StreamingQuery:
         """Start it from its checkpoint."""
-        return start_query(self.job.name, self.job.build(self.context), gate.guard(self.write), self.context)
+        return start_query(
+            self.job.name, self.job.build(self.context), gate.guard(self.job.name, self.write), self.context
+        )
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """One micro-batch: its records, then its closing. Both know a batch that they have seen."""
@@ -204,14 +212,16 @@ class Watch:
 def _drain(job: str, queries: Mapping[str, StreamingQuery], gate: Gate, settings: Settings) -> None:
     """Let each running batch end, then stop."""
     gate.close()
-    idle = threading.Event()
-    waited = 0.0
-    while waited < settings.drain_seconds and any(_is_busy(query, gate) for query in queries.values()):
-        waited += 0.0 if idle.wait(0.1) else 0.1
+    began = time.monotonic()
+    while time.monotonic() - began < settings.drain_seconds and any(
+        _is_busy(name, query, gate) for name, query in queries.items()
+    ):
+        time.sleep(0.1)
+    gate.release()
     for query in queries.values():
         query.stop()
-    log.info("stopped", job=job, waited_seconds=round(waited, 1))
+    log.info("stopped", job=job, waited_seconds=round(time.monotonic() - began, 1))
 
 
-def _is_busy(query: StreamingQuery, gate: Gate) -> bool:
-    return bool(query.isActive and query.status["isTriggerActive"] and not gate.reached.is_set())
+def _is_busy(name: str, query: StreamingQuery, gate: Gate) -> bool:
+    return bool(query.isActive and query.status["isTriggerActive"] and name not in gate.held)
