@@ -130,6 +130,7 @@ class Truth:
 
     def __init__(self, folder: Path, simulation: Simulation) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "totals.json").unlink(missing_ok=True)  # comes last: where it is, the truth is whole
         self.totals = Totals()
         self._folder = folder
         self._simulation = simulation

@@ -135,6 +135,13 @@ def test_what_kafka_got_too_late_is_late(tmp_path, simulate):
     assert written(tmp_path, "windows") == []
 
 
+def test_totals_are_there_only_when_the_truth_is_whole(tmp_path, simulate):
+    write(tmp_path, simulate(seconds=10))
+    with Truth(tmp_path, simulate(seconds=10)):
+        assert not (tmp_path / "totals.json").exists()
+    assert (tmp_path / "totals.json").exists()
+
+
 def test_lines_and_otlp_have_the_same_truth(tmp_path, simulate):
     for form in ("otlp", "lines"):
         write(tmp_path / form, simulate(seconds=30, format=form))
