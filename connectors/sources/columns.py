@@ -47,7 +47,7 @@ def parse(value: Column, schema: str) -> Column:
     """
     body = text(value)
     wrapped = F.concat(F.lit('{"value":'), body, F.lit(',"end":true}'))
-    options = {"columnNameOfCorruptRecord": "_corrupt"}
+    options = {"columnNameOfCorruptRecord": "_corrupt", "allowSingleQuotes": "false"}
     return F.from_json(wrapped, f"value {schema}, end BOOLEAN, _corrupt STRING", options)
 
 

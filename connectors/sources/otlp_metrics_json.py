@@ -73,7 +73,7 @@ def _point_events(metric: Column, data: Column, kind: str, reading: Reading) -> 
         name = F.coalesce(metric["name"], F.lit(""))
         return columns.event(
             time_unix_nano=columns.time_unix_nano(point["time"]),
-            series=otlp.series(name, F.concat(point["entries"], F.col("identity"))),
+            series=otlp.series(name, otlp.joined(point["entries"], F.col("identity"))),
             name=name,
             value=point["value"],
             unit=F.nullif(metric["unit"], F.lit("")),

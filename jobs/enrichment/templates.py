@@ -48,7 +48,11 @@ MASKS: tuple[tuple[str, str], ...] = (
     (rf"{_START}(?:{_DATE}|{_CLOCK}){_END}", MASK),
     # addresses: MAC, IPv6, IPv4, host names that have a digit or a common top-level domain
     (rf"{_START}{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5,7}}{_END}", MASK),
-    (rf"(?<![A-Za-z0-9:])(?:{_HEX}{{1,4}}:){{2,7}}(?:{_HEX}{{1,4}}|:[0-9A-Fa-f:.]{{0,40}})(?![A-Za-z0-9:])", MASK),
+    (
+        rf"(?<![A-Za-z0-9:])(?:(?:{_HEX}{{1,4}}:){{2,7}}{_HEX}{{1,4}}|(?:{_HEX}{{1,4}}:){{1,7}}:[0-9A-Fa-f:.]{{0,40}})"
+        r"(?![A-Za-z0-9:])",
+        MASK,
+    ),
     (
         r"(?<![A-Za-z0-9.-])/?[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?:/[0-9]{1,2})?(?::[0-9]{1,5})?"
         r"(?![A-Za-z0-9-]|\.[A-Za-z0-9])",

@@ -1,8 +1,8 @@
 """Grouping accuracy of log templates on LogHub's labelled logs, ours beside drain3's, in one run.
 
-Grouping accuracy (Zhu et al., "Tools and Benchmarks for Automated Log Parsing", ICSE-SEIP 2019): the share of lines whose
-group holds exactly the lines that share its true template. Lines are given as LogHub's `Content`; drain3 runs with its
-defaults and no masks, as its users first meet it, and with the masks of its own example (`drain3 masked`).
+Grouping accuracy (Zhu et al., "Tools and Benchmarks for Automated Log Parsing", 2019): the share of the lines whose
+group holds exactly the lines of its true template. Lines are LogHub's `Content`. drain3 runs with its default
+parameters: `drain3` with the masks of its own example configuration, `drain3_plain` without masks.
 
 Usage: python -m tests.bench.templates.grouping [--logs FOLDER] [--report build/templates.json]
 """
