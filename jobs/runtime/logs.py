@@ -32,7 +32,8 @@ def configure_logs(settings: Settings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    for chatty in ("py4j", "elastic_transport"):
+        logging.getLogger(chatty).setLevel(logging.ERROR)
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
