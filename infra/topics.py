@@ -126,13 +126,13 @@ class TopicMap:
     def with_overrides(
         self, partitions: int | None = None, timestamp: Literal["CreateTime", "LogAppendTime"] | None = None
     ) -> "TopicMap":
-        """The map with other partition counts (telemetry and sharded topics) or another clock (telemetry)."""
+        """The map with other partition counts (telemetry and sharded topics), or another clock (what has the broker's)."""
 
         def changes(topic: Topic) -> dict[str, Any]:
             changed: dict[str, Any] = {}
             if partitions and (topic.format or topic.shards):
                 changed["partitions"] = partitions
-            if timestamp and topic.format:
+            if timestamp and topic.timestamp == "LogAppendTime":
                 changed["timestamp"] = timestamp
             return changed
 
