@@ -1,6 +1,7 @@
 """A real Kafka broker (KRaft: broker and controller in one process) from Maven's jars."""
 
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -21,6 +22,7 @@ class KafkaBroker(Server):
     """Broker `node` (1-based) of a cluster of `brokers` on loopback.
 
     The cluster takes 2 * brokers ports from `port` on: first those of clients, then those of the controllers.
+    `overrides` are broker settings that go before ours.
     """
 
     flag = "--kafka-port"
@@ -34,12 +36,14 @@ class KafkaBroker(Server):
         brokers: int = 1,
         heap: str = "512m",
         jars: Path | None = None,
+        overrides: Mapping[str, object] | None = None,
     ) -> None:
         self.node = node
         self.brokers = brokers
         self.port = port + node - 1
         self.heap = heap
         self.jars = jars or default_jars()
+        self.overrides = overrides or {}
         self._first_port = port
         self._admin: AdminClient | None = None
         super().__init__(f"kafka-{node}", home, (self.port, self.port + brokers))
@@ -93,6 +97,7 @@ class KafkaBroker(Server):
             "group.initial.rebalance.delay.ms": 0,
             "message.max.bytes": TEN_MEBIBYTES,
             "replica.fetch.max.bytes": TEN_MEBIBYTES,
+            **self.overrides,
         }
 
     def ready(self) -> bool:

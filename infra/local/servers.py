@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -36,11 +36,20 @@ class LocalServers:
         kafka_heap: str = "512m",
         elasticsearch_heap: str = "512m",
         jars: Path | None = None,
+        kafka_overrides: Mapping[str, object] | None = None,
     ) -> None:
         self.home = home.resolve()
         jars = jars or self.home / "jars"
         self.kafka = [
-            KafkaBroker(self.home, kafka_port, node=node, brokers=brokers, heap=kafka_heap, jars=jars)
+            KafkaBroker(
+                self.home,
+                kafka_port,
+                node=node,
+                brokers=brokers,
+                heap=kafka_heap,
+                jars=jars,
+                overrides=kafka_overrides,
+            )
             for node in range(1, brokers + 1)
         ]
         self.elasticsearch = Elasticsearch(self.home, elasticsearch_port, heap=elasticsearch_heap, jars=jars)

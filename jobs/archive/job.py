@@ -9,6 +9,7 @@ from connectors.sinks import delta
 from infra.topics import TopicMap
 from jobs.archive.tables import Table, tables
 from jobs.runtime.checkpoint import Checkpoint
+from jobs.runtime.faults import reach
 from jobs.runtime.job import Context
 from jobs.runtime.progress import Closing
 from jobs.runtime.runner import Gate, run_queries, sink_settings, start_query
@@ -54,4 +55,6 @@ class TableQuery:
             self.closing = Closing(sink_settings(query, self.checkpoint, self.context.settings))
         self.closing.check(batch_id)
         delta.append(frame, self.path, f"{query}.{self.checkpoint.run()}", batch_id, self.table.partition_by)
+        reach("written")
         self.closing.close(batch_id, self.checkpoint.end_offsets(batch_id))
+        reach("closed")

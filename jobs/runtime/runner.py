@@ -15,6 +15,7 @@ from infra.errors import UserError
 from infra.topics import Topic, TopicMap
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint, Offsets
+from jobs.runtime.faults import reach
 from jobs.runtime.job import Context, Job
 from jobs.runtime.progress import Closing, Ticker, lateness_by_topic, latest_offsets, tick_records
 from jobs.runtime.session import open_session
@@ -101,9 +102,11 @@ class ChainQuery:
         sink, closing = self._open()
         closing.check(batch_id)
         summary = sink.write(self.finish(frame) if self.finish else frame, batch_id)
+        reach("written")
         end = self.checkpoint.end_offsets(batch_id)
         ticks = self.ticks.after(end, summary.source_timestamps) if self.ticks else ()
         closing.close(batch_id, end, ticks)
+        reach("closed")
         metrics.observe_write(self.job.name, summary.rows_by_topic, summary.skipped_tasks)
 
     def _open(self) -> tuple[TransactionalSink, Closing]:

@@ -23,6 +23,11 @@ def test_three_nodes_survive_one_loss_and_share_no_port(tmp_path):
     assert len({p["log.dirs"] for p in properties}) == 3
 
 
+def test_overrides_go_before_the_settings(tmp_path):
+    properties = KafkaBroker(tmp_path, 21070, overrides={"message.max.bytes": 5}).properties()
+    assert (properties["message.max.bytes"], properties["node.id"]) == (5, 1)
+
+
 def test_data_of_another_cluster_size_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("infra.local.kafka.fetch", lambda *_: tmp_path)
     (tmp_path / "kafka-1").mkdir()
