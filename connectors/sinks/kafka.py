@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise, repeat
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -43,9 +44,12 @@ _TRANSIENT = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
 }
+_HEADERS = "array<struct<key: string, value: binary>>"
 _RESULT = "skipped boolean, rows string, sources string"
 _RESULT_ARROW = pa.schema([("skipped", pa.bool_()), ("rows", pa.string()), ("sources", pa.string())])
-Row = tuple[str, int | None, bytes | str | None, bytes | str | None, int, list[dict[str, Any]] | None]
+Headers = list[tuple[str, str | bytes | None]]
+# topic, partition (-1: by the key's hash), key, value, timestamp in ms, headers
+Row = tuple[str, int, bytes | None, bytes | None, int, Headers | None]
 _OPEN: dict[str, "Writer"] = {}  # of this Python worker: `init_transactions` costs 60 ms, a reused producer nothing
 
 
@@ -130,16 +134,8 @@ class TransactionalSink:
         tasks = number_of_tasks(frame)
         if self._written is None or batch_id != self._written + 1:
             self.verify(batch_id, tasks)
-        columns = [*COLUMNS, *(c for c in SOURCE_COLUMNS if c in frame.columns)]
-        # 0 would mean `now` to librdkafka, and Java's consumers refuse what is below it.
-        timestamp = F.greatest("timestamp_ms", F.lit(1)).alias("timestamp_ms")
-        # Time first: numbers sort fastest, and within each partition of a topic it is the same order.
-        ordered = (
-            frame.select(*columns)
-            .withColumn("timestamp_ms", timestamp)
-            .sortWithinPartitions("timestamp_ms", F.col("key").asc_nulls_last(), "topic", "partition", "value")
-        )
-        results = ordered.mapInArrow(_Task(self.settings, batch_id, tasks), _RESULT).collect()
+        self._written = None  # should this attempt fail, the next one verifies again
+        results = in_order(frame).mapInArrow(_Task(self.settings, batch_id, tasks), _RESULT).collect()
         self._written = batch_id
         rows: Counter[str] = Counter()
         newest: dict[tuple[str, int], int] = {}
@@ -184,6 +180,23 @@ class TransactionalSink:
                 f"batch {batch_id - 1} was: the broker has lost them (offsets.retention.minutes) or is another one. "
                 "See docs/exactly-once.md, 'Lost markers'."
             )
+
+
+def in_order(frame: DataFrame) -> DataFrame:
+    """The rows of each task as they are to be written, in a form that is quickly taken to Python."""
+    columns = [*COLUMNS, *(c for c in SOURCE_COLUMNS if c in frame.columns)]
+    ready = {
+        "partition": F.coalesce("partition", F.lit(-1)),
+        "key": F.col("key").cast("binary"),
+        "value": F.col("value").cast("binary"),
+        # 0 would mean `now` to librdkafka, and Java's consumers refuse what is below it.
+        "timestamp_ms": F.greatest("timestamp_ms", F.lit(1)),
+        # Null lists are slow: what Spark takes to put them into Arrow grows with the square of the batch.
+        "headers": F.coalesce("headers", F.array().cast(_HEADERS)),
+    }
+    # Time first: numbers sort fastest, and within each partition of a topic it is the same order.
+    order = ("timestamp_ms", F.col("key").asc_nulls_last(), "topic", "partition", "value")
+    return frame.select(*columns).withColumns(ready).sortWithinPartitions(*order)
 
 
 def number_of_tasks(frame: DataFrame) -> int:
@@ -265,23 +278,41 @@ class _Seen:
     newest: dict[tuple[str, int], int]
 
     def rows_of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-        """The rows of the batches as tuples of COLUMNS."""
+        """The rows of the batches."""
         for batch in batches:
             self._note(batch)
-            yield from zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
+            plain = (to_list(batch.column(name)) for name in COLUMNS[:-1])
+            yield from zip(*plain, headers_of(batch.column(COLUMNS[-1])), strict=True)
 
     def sources(self) -> list[tuple[str, int, int]]:
         """(topic, partition, newest timestamp in ms)"""
         return [(*source, timestamp) for source, timestamp in self.newest.items()]
 
     def _note(self, batch: pa.RecordBatch) -> None:
-        self.rows.update(batch.column("topic").to_pylist())
+        for count in batch.column("topic").value_counts().to_pylist():
+            self.rows[count["values"]] += count["counts"]
         if SOURCE_COLUMNS[0] not in batch.schema.names:
             return
         table = pa.Table.from_batches([batch.select(list(SOURCE_COLUMNS))])
         latest = table.group_by(list(SOURCE_COLUMNS[:2])).aggregate([(SOURCE_COLUMNS[2], "max")])
         for topic, partition, timestamp in zip(*(column.to_pylist() for column in latest.columns), strict=True):
             self.newest[topic, partition] = max(timestamp, self.newest.get((topic, partition), timestamp))
+
+
+def to_list(column: pa.Array) -> list[Any]:
+    """As Python objects; several times faster than `to_pylist`, which makes a Scalar of each first."""
+    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return found
+
+
+def headers_of(column: pa.ListArray) -> Iterable[Headers | None]:
+    """Each row's headers as pairs."""
+    flat = column.flatten()
+    if not len(flat):
+        return repeat(None, len(column))
+    pairs = list(zip(*(to_list(flat.field(name)) for name in ("key", "value")), strict=True))
+    ends = accumulate(to_list(column.value_lengths()))
+    return [pairs[begin:end] for begin, end in pairwise(chain([0], ends))]
 
 
 def write_once(settings: SinkSettings, task: int, rows: Iterable[Row], batch_id: int, tasks: int) -> bool:
@@ -305,8 +336,7 @@ def _begun(settings: SinkSettings, task: int, batch_id: int, tasks: int) -> tupl
         try:
             return kept, kept.begin(batch_id, tasks)
         except KafkaException:
-            # Another Python worker had this task since, and fenced this writer: no row has been touched yet.
-            kept.abandon()
+            pass  # another Python worker had this task since, and fenced this writer: no row has been touched yet
     writer = Writer(settings, task)
     return writer, writer.begin(batch_id, tasks)
 
@@ -329,7 +359,8 @@ class Writer:
                 "queue.buffering.max.messages": 500_000,
                 "queue.buffering.max.kbytes": 262_144,
                 **settings.producer,
-            }
+            },
+            logger=_log,  # else librdkafka writes to stderr whenever a task changes its worker
         )
         retried(lambda: self.producer.init_transactions(30), settings)
         # Only now is every earlier transaction of this id committed or gone, and the marker final.
@@ -373,11 +404,10 @@ class Writer:
         """Add rows to the open transaction."""
         produce, poll = self.producer.produce, self.producer.poll
         for topic, partition, key, value, timestamp, headers in rows:
-            pairs = [(h["key"], h["value"]) for h in headers] if headers else None
-            target = -1 if partition is None else partition
             while True:
                 try:
-                    produce(topic, value, key, target, timestamp=timestamp, headers=pairs)
+                    # By position: keywords cost a third of the call.
+                    produce(topic, value, key, partition, None, None, timestamp, headers)
                     break
                 except BufferError:
                     poll(0.5)

@@ -1,4 +1,4 @@
-"""A broker's topics of a test's own, and a Spark session of two cores."""
+"""A query of a test's own: its topics, rows, and what their readers see."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -10,20 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.sinks.kafka import SinkSettings
 from infra.admin import connect
-from jobs.runtime.session import open_session
-from jobs.runtime.settings import Settings
 
 SCHEMA = (
     "topic string, partition int, key string, value string, timestamp_ms long, "
     "headers array<struct<key: string, value: binary>>, "
     "source_topic string, source_partition int, source_timestamp_ms long"
 )
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark_master="local[2,4]")
-    return open_session("sink-test", settings)
 
 
 @dataclass(frozen=True)

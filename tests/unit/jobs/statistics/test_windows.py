@@ -31,7 +31,8 @@ def points(table):
 
 
 def as_rows(summary):
-    return [dict(zip(FIELDS, row, strict=True)) for row in zip(*(getattr(summary, f).tolist() for f in FIELDS))]
+    columns = [getattr(summary, name).tolist() for name in FIELDS]
+    return [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def as_bytes(summary):

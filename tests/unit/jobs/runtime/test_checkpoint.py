@@ -1,0 +1,38 @@
+"""Reading Spark's checkpoint: on files as Spark 4.2 writes them."""
+
+import pytest
+
+from jobs.runtime.checkpoint import Checkpoint
+
+METADATA = '{"id":"5d1a3a52-6d52-4f6f-9e6b-7f5c3e0f7c11"}'
+OFFSETS = """v1
+{"batchWatermarkMs":0,"batchTimestampMs":1760000000000,"conf":{"spark.sql.shuffle.partitions":"4"}}
+{"telemetry.otlp.metrics":{"1":20,"0":10}}
+-
+{"telemetry.syslog":{"0":7},"telemetry.lines":{"0":0}}
+"""
+
+
+class Files(Checkpoint):
+    """A checkpoint whose files are given."""
+
+    def _read(self, name):
+        return {"metadata": METADATA, "offsets/12": OFFSETS}[name]
+
+
+def test_the_run_is_sparks_id_of_the_query():
+    assert Files(None, "c").run() == "5d1a3a52-6d52-4f6f-9e6b-7f5c3e0f7c11"
+
+
+def test_the_end_of_a_batch_is_that_of_all_sources_that_had_begun():
+    assert Files(None, "c").end_offsets(12) == {
+        ("telemetry.otlp.metrics", 0): 10,
+        ("telemetry.otlp.metrics", 1): 20,
+        ("telemetry.syslog", 0): 7,
+        ("telemetry.lines", 0): 0,
+    }
+
+
+def test_a_batch_that_was_not_planned_has_no_end():
+    with pytest.raises(KeyError):
+        Files(None, "c").end_offsets(13)

@@ -1,0 +1,95 @@
+"""/metrics and /healthz, and what a batch tells them."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client import REGISTRY
+
+from jobs.runtime.metrics import MetricsServer, observe_progress, observe_tick, observe_write
+
+PROGRESS = {
+    "batchId": 3,
+    "numInputRows": 40,
+    "inputRowsPerSecond": 20.0,
+    "processedRowsPerSecond": 80.0,
+    "durationMs": {"triggerExecution": 1_500},
+    "stateOperators": [
+        {"numRowsTotal": 4, "memoryUsedBytes": 1_000},
+        {"numRowsTotal": 1, "memoryUsedBytes": 500},
+    ],
+    "sources": [
+        {
+            "endOffset": json.dumps({"events": {"0": 100, "1": 7}}),
+            "latestOffset": json.dumps({"events": {"0": 150, "1": 7, "2": 5}}),
+        },
+        {"endOffset": None, "latestOffset": None},
+    ],
+}
+
+
+@pytest.fixture
+def server():
+    reasons = []
+    server = MetricsServer("127.0.0.1", 0, lambda: reasons[0] if reasons else None)
+    server.reasons = reasons
+    yield server
+    server.close()
+
+
+def get(server, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def sample(name, **labels):
+    return REGISTRY.get_sample_value(name, labels)
+
+
+def test_a_job_is_healthy_until_a_query_is_dead(server):
+    assert get(server, "/healthz") == (200, "ok\n")
+    server.reasons.append("not running: statistics")
+    assert get(server, "/healthz") == (503, "not running: statistics\n")
+
+
+def test_metrics_are_in_prometheus_text(server):
+    observe_write("written", {"events": 12}, 0)
+    status, text = get(server, "/metrics?name=x")
+    assert status == 200
+    assert 'kappa_output_rows_total{job="written",target="events"} 12.0' in text.splitlines()
+
+
+def test_another_path_is_not_found(server):
+    assert get(server, "/")[0] == 404
+
+
+def test_a_batch_shows_its_rates_state_and_lag():
+    observe_progress("job-p", "query-p", PROGRESS)
+    observe_progress("job-p", "query-p", PROGRESS)
+    of_query = {"job": "job-p", "query": "query-p"}
+    assert sample("kappa_input_rows_total", **of_query) == 80
+    assert sample("kappa_processed_rows_per_second", **of_query) == 80.0
+    assert sample("kappa_batch_seconds_sum", **of_query) == 3.0
+    assert sample("kappa_state_rows", **of_query) == 5
+    assert sample("kappa_state_bytes", **of_query) == 1_500
+    lag = [sample("kappa_lag_records", job="job-p", topic="events", partition=p) for p in "012"]
+    assert lag == [50, 0, 5]
+
+
+def test_written_rows_and_skipped_tasks_add_up():
+    for skipped in (0, 3):
+        observe_write("job-w", {"events": 5, "events.late": 1}, skipped)
+    assert sample("kappa_output_rows_total", job="job-w", target="events") == 10
+    assert sample("kappa_output_rows_total", job="job-w", target="events.late") == 2
+    assert sample("kappa_skipped_tasks_total", job="job-w") == 3
+
+
+def test_the_lag_in_event_time_goes_on_growing_without_a_tick():
+    observe_tick("job-t", 1_760_000_000_000)
+    assert sample("kappa_event_time_seconds", job="job-t") == 1_760_000_000
+    first = sample("kappa_event_time_lag_seconds", job="job-t")
+    assert sample("kappa_event_time_lag_seconds", job="job-t") > first > 0

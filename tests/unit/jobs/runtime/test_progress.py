@@ -1,0 +1,168 @@
+"""Ticks: what they promise, by cases and in simulated logs."""
+
+from dataclasses import dataclass
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.topics import load_topics
+from jobs.runtime.progress import BROKER_CLOCK_SKEW_MS, Ticker, lateness_by_topic, tick_records
+
+LATENESS = 20_000
+A, B = ("metrics", 0), ("metrics", 1)
+
+
+def ticker():
+    return Ticker({"metrics": LATENESS, "logs": 5_000})
+
+
+def tick_at(timestamp, lateness=LATENESS):
+    return timestamp - lateness - BROKER_CLOCK_SKEW_MS
+
+
+def test_a_partition_read_to_its_end_ticks_its_lateness_behind_its_newest_record():
+    assert ticker().advance({A: 10}, {A: 10}, {A: 100_000}) == tick_at(100_000)
+
+
+def test_a_tick_is_told_once():
+    one = ticker()
+    one.advance({A: 10}, {A: 10}, {A: 100_000})
+    assert one.advance({A: 11}, {A: 11}, {A: 100_000}) is None
+    assert one.advance({A: 12}, {A: 12}, {A: 100_001}) == tick_at(100_001)
+
+
+def test_a_partition_that_is_behind_holds_the_tick_where_it_stands():
+    assert ticker().advance({A: 10, B: 10}, {A: 10, B: 99}, {A: 100_000, B: 60_000}) == tick_at(60_000)
+
+
+def test_an_idle_partition_holds_nothing_back():
+    one = ticker()
+    one.advance({A: 10, B: 10}, {A: 10, B: 10}, {A: 100_000, B: 60_000})
+    assert one.advance({A: 20, B: 10}, {A: 20, B: 10}, {A: 300_000}) == tick_at(300_000)
+
+
+def test_a_partition_that_never_had_a_record_holds_nothing_back():
+    assert ticker().advance({A: 10, B: 0}, {A: 10, B: 0}, {A: 100_000}) == tick_at(100_000)
+
+
+def test_records_that_came_since_to_a_partition_not_yet_seen_hold_every_tick():
+    """After a restart nobody knows how old they are."""
+    assert ticker().advance({A: 10, B: 0}, {A: 10, B: 1}, {A: 100_000}) is None
+
+
+def test_without_a_record_there_is_no_tick():
+    assert ticker().advance({A: 10}, {A: 10}, {}) is None
+
+
+def test_each_topic_has_its_own_lateness():
+    logs = ("logs", 0)
+    assert ticker().advance({logs: 1}, {logs: 1}, {logs: 100_000}) == tick_at(100_000, lateness=5_000)
+    assert ticker().advance({A: 9, logs: 1}, {A: 9, logs: 1}, {A: 100_000, logs: 100_000}) == tick_at(100_000)
+
+
+def test_an_earlier_record_does_not_take_a_tick_back():
+    one = ticker()
+    one.advance({A: 10}, {A: 10}, {A: 100_000})
+    assert one.advance({A: 11}, {A: 12}, {A: 99_000}) is None
+    assert one.tick_ms == tick_at(100_000)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Some records are appended, then some are read: (partition, ms since the last, delay of the event), then reads."""
+
+    appended: list[tuple[int, int, int]]
+    reads: list[int]
+    appended_meanwhile: list[tuple[int, int, int]]
+
+
+PARTITIONS = 3
+appends = st.lists(
+    st.tuples(st.integers(0, PARTITIONS - 1), st.integers(0, 30_000), st.integers(0, LATENESS)), max_size=6
+)
+steps = st.lists(
+    st.builds(Step, appends, st.lists(st.integers(0, 5), min_size=PARTITIONS, max_size=PARTITIONS), appends),
+    max_size=12,
+)
+
+
+class Log:
+    """Partitions of one broker: (Kafka timestamp, event time) in ms, stamped by one clock as they are appended."""
+
+    def __init__(self):
+        self.now = 1_000_000
+        self.partitions = [[] for _ in range(PARTITIONS)]
+        self.read = [0] * PARTITIONS
+
+    def append(self, records):
+        for partition, pause, delay in records:
+            self.now += pause
+            self.partitions[partition].append((self.now, self.now - delay))
+
+    def take(self, counts):
+        """Read on; the batch's records by partition."""
+        taken = {}
+        for number, count in enumerate(counts):
+            records = self.partitions[number][self.read[number] : self.read[number] + count]
+            self.read[number] += len(records)
+            if records:
+                taken["metrics", number] = records
+        return taken
+
+    def ends(self, positions):
+        return {("metrics", number): position for number, position in enumerate(positions)}
+
+    def unread(self):
+        return [record for n, partition in enumerate(self.partitions) for record in partition[self.read[n] :]]
+
+
+def run_step(log, ticking, step):
+    log.append(step.appended)
+    batch = log.take(step.reads)
+    end = log.ends(log.read)
+    log.append(step.appended_meanwhile)
+    latest = log.ends([len(partition) for partition in log.partitions])
+    newest = {partition: max(stamp for stamp, _ in records) for partition, records in batch.items()}
+    return ticking.advance(end, latest, newest)
+
+
+@given(steps, appends, st.booleans())
+def test_no_event_older_than_a_tick_follows_it_and_ticks_rise(steps, later, restarted):
+    log, ticking, last = Log(), ticker(), 0
+    for number, step in enumerate(steps):
+        if restarted and number == len(steps) // 2:
+            ticking, last = ticker(), 0
+        tick = run_step(log, ticking, step)
+        if tick is not None:
+            assert tick > last
+            last = tick
+            assert all(event >= tick for _, event in log.unread()), "an event in the log is older than the tick"
+    highest = ticking.tick_ms
+    log.append(later)
+    assert all(event >= highest for _, event in log.unread()), "a later event is older than the last tick"
+
+
+@given(steps)
+def test_a_log_that_is_read_to_its_end_brings_the_tick_to_its_end(steps):
+    log, ticking = Log(), ticker()
+    for step in steps:
+        run_step(log, ticking, step)
+    run_step(log, ticking, Step([(0, 1, 0)], [10**6] * PARTITIONS, []))
+    assert ticking.tick_ms == tick_at(log.now)
+
+
+def test_tick_records_go_to_every_partition_in_nanoseconds():
+    events = load_topics()["events"]
+    records = tick_records(events, 1_760_000_000_123)
+    assert [(topic, partition) for topic, partition, *_ in records] == [("events", n) for n in range(events.partitions)]
+    for _, _, key, value, timestamp, headers in records:
+        assert (key, timestamp, headers) == (None, 1_760_000_000_123, None)
+        assert orjson.loads(value) == {"tick_unix_nano": 1_760_000_000_123_000_000}
+
+
+def test_every_telemetry_topic_has_a_lateness():
+    topics = load_topics()
+    assert lateness_by_topic(topics) == {
+        t.name: int(t.lateness.total_seconds()) * 1000 for t in topics if t.name.startswith("telemetry.")
+    }

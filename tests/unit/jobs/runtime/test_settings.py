@@ -1,0 +1,59 @@
+"""Settings: defaults that work, and errors that name the variable."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.errors import UserError
+from jobs.runtime.settings import load_settings
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    for name in ("HOME", "CHECKPOINTS", "DELTA", "GENERATION", "KAFKA_BOOTSTRAP"):
+        monkeypatch.delenv(f"KAPPA_{name}", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("KAPPA_KAFKA_BOOTSTRAP", "localhost"),
+        ("KAPPA_KAFKA_BOOTSTRAP", "a:1,b"),
+        ("KAPPA_ELASTICSEARCH_URL", "localhost:9200"),
+        ("KAPPA_GENERATION", "V2"),
+        ("KAPPA_TRIGGER_SECONDS", "0"),
+        ("KAPPA_TRIGGER_SECONDS", "soon"),
+        ("KAPPA_MAX_OFFSETS_PER_TRIGGER", "-1"),
+        ("KAPPA_SHUFFLE_PARTITIONS", "0"),
+        ("KAPPA_TRANSACTION_TIMEOUT_SECONDS", "1000"),
+        ("KAPPA_DRIVER_MEMORY", "lots"),
+        ("KAPPA_METRICS_PORT", "70000"),
+        ("KAPPA_LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_variable(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UserError) as refused:
+        load_settings()
+    assert str(refused.value).startswith(f"{variable}={value!r}: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_flag_wins_over_the_environment_and_an_absent_one_does_not(monkeypatch):
+    monkeypatch.setenv("KAPPA_GENERATION", "v2")
+    assert load_settings(generation="v3").generation == "v3"
+    assert load_settings(generation=None).generation == "v2"
+
+
+def test_each_generation_has_its_own_checkpoints_tables_and_queries():
+    live, second = load_settings(home=Path("/data")), load_settings(home=Path("/data"), generation="v2")
+    assert live.checkpoint_of("statistics") == "/data/checkpoints/live/statistics"
+    assert second.checkpoint_of("statistics") == "/data/checkpoints/v2/statistics"
+    assert (live.delta_of("events"), second.delta_of("events")) == ("/data/delta/live/events", "/data/delta/v2/events")
+    assert (live.query_of("detector"), second.query_of("detector")) == ("kappa.live.detector", "kappa.v2.detector")
+
+
+def test_checkpoints_and_tables_may_lie_elsewhere():
+    settings = load_settings(checkpoints="s3a://bucket/checkpoints", delta="s3a://bucket/delta")
+    assert settings.checkpoint_of("statistics") == "s3a://bucket/checkpoints/live/statistics"
+    assert settings.delta_of("events") == "s3a://bucket/delta/live/events"
