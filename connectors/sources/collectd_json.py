@@ -1,7 +1,8 @@
 """collectd's write_kafka (and write_http) JSON: an array of value lists, each of one host.
 
 The metric is `collectd.<plugin>.<type>`, and `.<dsname>` unless that is `value`; instances are attributes. A counter
-and a derive are cumulative sums, an absolute is a delta. The first interval's rates are null: events without a value.
+and a derive are cumulative sums, an absolute is a delta; that holds with `StoreRates false`, while collectd's default
+sends rates under the same types. A rate of the first interval is null: an event without a value.
 """
 
 from pyspark.sql import Column, DataFrame
