@@ -45,6 +45,10 @@ test: setup ## Lint, check types, run the unit and integration tests
 	$(BIN)/mypy
 	$(BIN)/pytest $(TEST_ARGS)
 
+.PHONY: test-chaos
+test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, 35 minutes
+	$(BIN)/pytest tests/chaos --timeout 2400 $(TEST_ARGS)
+
 .PHONY: format
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .
@@ -56,6 +60,10 @@ lock: $(VENV)/.installed ## Resolve pyproject.toml into the three lock files
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
+
+.PHONY: bench-sink
+bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--rows 500000 --rounds 7"); report in build/sink.json
+	$(BIN)/python -m tests.bench.sink $(BENCH_ARGS)
 
 .PHONY: clean
 clean: ## Delete build output and caches; servers, data and packages stay

@@ -1,0 +1,101 @@
+"""Closing a batch on a real broker: the lag that ordinary tools show, and two copies of one job."""
+
+import subprocess
+import uuid
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from connectors.sinks.kafka import ProgressError, SinkSettings
+from infra.admin import connect
+from infra.jars import default_jars
+from infra.jdk import KAFKA_JAVA, find_jdk
+from jobs.runtime.progress import Closing, TakenOverError
+
+
+@pytest.fixture
+def settings(servers) -> SinkSettings:
+    """Of a query of this test's own; its input topic `<query>.in` holds 10 records in each of two partitions."""
+    query = f"closing-{uuid.uuid4().hex[:8]}"
+    admin = connect(servers.bootstrap)
+    for creation in admin.create_topics([NewTopic(f"{query}.in", 2, 1), NewTopic(f"{query}.progress", 2, 1)]).values():
+        creation.result()
+    producer = Producer({"bootstrap.servers": servers.bootstrap})
+    for number in range(20):
+        producer.produce(f"{query}.in", b"x", partition=number % 2)
+    assert producer.flush(30) == 0
+    return SinkSettings(servers.bootstrap, query, "run-1", f"{query}.progress", 60_000)
+
+
+def positions(settings, first, second):
+    return {(f"{settings.query}.in", 0): first, (f"{settings.query}.in", 1): second}
+
+
+def describe(settings):
+    """What `kafka-consumer-groups --describe` prints of the job's group: (partition, offset, end, lag)."""
+    done = subprocess.run(
+        [
+            find_jdk(KAFKA_JAVA, "Kafka") / "bin" / "java",
+            *("-cp", f"{default_jars()}/kafka/*", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
+            *("--bootstrap-server", settings.bootstrap, "--describe", "--group", settings.query),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(settings.query)]
+    header = next(line.split() for line in done.stdout.splitlines() if line.startswith("GROUP"))
+    columns = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
+    return sorted(tuple(row[header.index(name)] for name in columns) for row in rows)
+
+
+def test_the_real_tool_shows_a_jobs_lag(settings):
+    Closing(settings).close(0, positions(settings, 10, 4))
+
+    topic = f"{settings.query}.in"
+    assert describe(settings) == [(topic, "0", "10", "10", "0"), (topic, "1", "4", "10", "6")]
+
+
+def test_a_second_copy_of_a_job_ends_the_first(settings):
+    first = Closing(settings)
+    first.close(0, positions(settings, 1, 1))
+    second = Closing(settings)
+    with pytest.raises(TakenOverError, match="another copy of this job runs"):
+        first.close(1, positions(settings, 2, 2))
+    second.close(1, positions(settings, 3, 3))
+
+
+def test_a_second_copy_with_another_checkpoint_is_refused_and_the_first_goes_on(settings):
+    first = Closing(settings)
+    first.close(0, positions(settings, 1, 1))
+    other = SinkSettings(settings.bootstrap, settings.query, "run-2", settings.progress_topic, 60_000)
+    with pytest.raises(ProgressError, match="belong to checkpoint run-1, this one is run-2"):
+        Closing(other)
+    first.close(1, positions(settings, 2, 2))
+
+
+def test_a_closed_batch_is_not_closed_again(settings):
+    """Its ticks would be told twice."""
+    Closing(settings).close(0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"tick", 1_000, None)])
+    again = Closing(settings)
+    again.check(0)
+    again.close(0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"tick", 1_000, None)])
+
+    with pytest.raises(ProgressError, match="the checkpoint is an old copy"):
+        again.close(-1, positions(settings, 1, 1))
+    assert ticks(settings) == [b"tick"]
+
+
+def ticks(settings):
+    """What was added to the input topic's partition 0 after its ten records."""
+    consumer = Consumer(
+        {"bootstrap.servers": settings.bootstrap, "group.id": str(uuid.uuid4()), "enable.partition.eof": True}
+    )
+    consumer.assign([TopicPartition(f"{settings.query}.in", 0, 10)])
+    found = []
+    while (message := consumer.poll(30)) is not None and message.error() is None:
+        found.append(message.value())
+    consumer.close()
+    return found
