@@ -126,7 +126,7 @@ class TopicMap:
     def with_overrides(
         self, partitions: int | None = None, timestamp: Literal["CreateTime", "LogAppendTime"] | None = None
     ) -> "TopicMap":
-        """The map with other partition counts (telemetry and sharded topics), or another clock (what has the broker's)."""
+        """The map with other partition counts (telemetry, sharded topics) or another clock (for the broker's)."""
 
         def changes(topic: Topic) -> dict[str, Any]:
             changed: dict[str, Any] = {}

@@ -12,8 +12,7 @@ from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.faults import reach
 from jobs.runtime.job import Context
 from jobs.runtime.progress import Closing
-from jobs.runtime.runner import Gate, run_queries, sink_settings, start_query
-from jobs.runtime.session import open_session
+from jobs.runtime.runner import Gate, Queries, run_queries, sink_settings, start_query
 from jobs.runtime.settings import Settings
 
 NAME = "archive"
@@ -21,13 +20,11 @@ NAME = "archive"
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Run the archive's queries until `stop`. Blocks; raises what a query failed with."""
-    spark = open_session(settings.query_of(NAME), settings)
-    try:
-        context, gate = Context(spark, settings, topics), Gate()
-        queries = {table.name: TableQuery(table, context).start(gate) for table in tables(topics)}
-        run_queries(NAME, queries, gate, settings, stop)
-    finally:
-        spark.stop()
+
+    def start(context: Context, gate: Gate) -> Queries:
+        return {table.name: TableQuery(table, context).start(gate) for table in tables(topics)}
+
+    run_queries(NAME, start, settings, topics, stop)
 
 
 class TableQuery:

@@ -10,8 +10,5 @@ from jobs.runtime.settings import Settings
 
 def run(settings: Settings, _: TopicMap, stop: threading.Event) -> None:
     """Index until `stop` is set. Blocks."""
-    server = MetricsServer(settings.metrics_host, settings.metrics_port, lambda: None)
-    try:
+    with MetricsServer(settings, lambda: None):
         indexer.run(settings, stop)
-    finally:
-        server.close()

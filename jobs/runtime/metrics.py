@@ -5,9 +5,12 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
+
+from infra.errors import UserError
+from jobs.runtime.settings import Settings
 
 _LABELS = ("job", "query")
 INPUT_RATE = Gauge("kappa_input_rows_per_second", "Rows that arrive", _LABELS)
@@ -67,28 +70,35 @@ def observe_tick(job: str, tick_ms: int) -> None:
 
 
 class MetricsServer:
-    """`/metrics` and `/healthz` on one port. `healthy` gives the reason why not, or None."""
+    """`/metrics` and `/healthz` on one port; a context manager. `health` gives the reason why not, or None."""
 
-    def __init__(self, host: str, port: int, healthy: Callable[[], str | None]) -> None:
-        self._server = ThreadingHTTPServer((host, port), _handler(healthy))
+    def __init__(self, settings: Settings, health: Callable[[], str | None]) -> None:
+        """Raises UserError if the port is taken."""
+        address = settings.metrics_host, settings.metrics_port
+        try:
+            self._server = ThreadingHTTPServer(address, _handler(health))
+        except OSError as error:
+            raise UserError(f"KAPPA_METRICS_PORT={settings.metrics_port}: {error.strerror}; choose another") from error
         self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+        self.url = f"http://{settings.metrics_host}:{self._server.server_address[1]}/metrics"
 
-    def close(self) -> None:
-        """Stop serving."""
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 
 
-def _handler(healthy: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
+def _handler(health: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             match self.path.split("?")[0]:
                 case "/metrics":
                     self._send(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
                 case "/healthz":
-                    reason = healthy()
+                    reason = health()
                     self._send(503 if reason else 200, f"{reason or 'ok'}\n".encode(), "text/plain")
                 case _:
                     self._send(404, b"/metrics or /healthz\n", "text/plain")

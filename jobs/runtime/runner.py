@@ -17,12 +17,14 @@ from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint, Offsets
 from jobs.runtime.faults import reach
 from jobs.runtime.job import Context, Job
+from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.progress import Closing, Ticker, lateness_by_topic, latest_offsets, tick_records
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
 log = structlog.get_logger()
 
+Queries = dict[str, StreamingQuery]
 BatchWriter = Callable[[DataFrame, int], None]
 
 
@@ -31,13 +33,43 @@ def run_job(job: Job, settings: Settings, topics: TopicMap, stop: threading.Even
 
     Raises what a batch failed with for good: the process should end and be started again.
     """
-    spark = open_session(settings.query_of(job.name), settings)
-    try:
-        context = Context(spark, settings, topics)
+
+    def start(context: Context, gate: Gate) -> Queries:
+        return {job.name: ChainQuery(job, context).start(gate)}
+
+    run_queries(job.name, start, settings, topics, stop)
+
+
+def run_queries(
+    job: str,
+    start: Callable[[Context, "Gate"], Queries],
+    settings: Settings,
+    topics: TopicMap,
+    stop: threading.Event,
+) -> None:
+    """Start a job's queries, watch them until `stop`, let their batches end. Raises what a query failed with."""
+    queries: Queries = {}
+    with MetricsServer(settings, lambda: _sick(queries)) as server:
+        spark = open_session(settings.query_of(job), settings)
         gate = Gate()
-        run_queries(job.name, {job.name: ChainQuery(job, context).start(gate)}, gate, settings, stop)
-    finally:
-        spark.stop()
+        try:
+            queries.update(start(Context(spark, settings, topics), gate))
+            log.info("started", job=job, metrics=server.url)
+            watch = Watch(job, gate)
+            while not stop.wait(0.5):
+                for name, query in queries.items():
+                    watch.look(name, query)
+            _drain(job, queries, gate, settings)
+        finally:
+            gate.release()
+            spark.stop()
+
+
+def _sick(queries: Mapping[str, StreamingQuery]) -> str | None:
+    if not queries:
+        return "starting"
+    dead = [name for name, query in queries.items() if not query.isActive]
+    return f"not running: {', '.join(dead)}" if dead else None
 
 
 class StoppedError(Exception):
@@ -155,28 +187,6 @@ def start_query(
     )
 
 
-def run_queries(
-    job: str, queries: dict[str, StreamingQuery], gate: Gate, settings: Settings, stop: threading.Event
-) -> None:
-    """Watch the queries until `stop`, then let their batches end. Raises what a query failed with."""
-    server = metrics.MetricsServer(settings.metrics_host, settings.metrics_port, lambda: _sick(queries))
-    log.info("started", job=job, metrics=f"http://{settings.metrics_host}:{server.port}/metrics")
-    watch = Watch(job, gate)
-    try:
-        while not stop.wait(0.5):
-            for name, query in queries.items():
-                watch.look(name, query)
-        _drain(job, queries, gate, settings)
-    finally:
-        gate.release()
-        server.close()
-
-
-def _sick(queries: Mapping[str, StreamingQuery]) -> str | None:
-    dead = [name for name, query in queries.items() if not query.isActive]
-    return f"not running: {', '.join(dead)}" if dead else None
-
-
 class Watch:
     """Takes each finished batch into the metrics and the log, once."""
 
@@ -208,7 +218,7 @@ class Watch:
             query=name,
             batch=progress["batchId"],
             rows=progress["numInputRows"],
-            milliseconds=progress["durationMs"]["triggerExecution"],
+            milliseconds=progress["durationMs"],
         )
 
 
