@@ -1,0 +1,136 @@
+"""One chain for as many scenarios as pass on it, and the report."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import report
+from tests.chaos.chain import Chain
+from tests.chaos.report import Scenario
+from tests.chaos.verify import verify
+
+FIRST_PORT = int(os.environ.get("KAPPA_CHAOS_PORT", "25000"))
+DELTA_MEGABYTES = 700
+
+
+class Lot:
+    """The chain that stands, and what was found so far."""
+
+    def __init__(self) -> None:
+        self.chain: Chain | None = None
+        self.scenarios: list[Scenario] = []
+        self.skipped: dict[str, str] = {}
+        self.failed = False
+        self._built = 0
+        self._homes: list[Path] = []
+
+    def get(self, brokers: int = 1) -> Chain:
+        """A chain with so many brokers, on which no scenario has failed."""
+        if self.chain and (self.chain.failed or len(self.chain.servers.kafka) != brokers):
+            self.close()
+        if self.chain is None:
+            home = Path(tempfile.mkdtemp(prefix="chaos-"))
+            self._homes.append(home)
+            self._built += 1
+            self.chain = Chain(home / "kappa", small_disk(home / "delta"), FIRST_PORT + 20 * self._built, brokers)
+            self.chain.up()
+        return self.chain
+
+    def close(self) -> None:
+        """End the chain; what a failed scenario left stays to be looked at."""
+        if self.chain is None:
+            return
+        self.chain.down()
+        home = self._homes[-1]
+        if not self.chain.failed:
+            release_disk(home / "delta")
+            shutil.rmtree(home, ignore_errors=True)
+        self.chain = None
+
+    def save(self) -> None:
+        """Write the report as of now."""
+        report.save(self.scenarios, self.skipped, self.failed)
+
+
+def small_disk(folder: Path) -> Path:
+    """A folder on a small disk of its own, so that it can be filled; where that isn't allowed, just a folder."""
+    folder.mkdir()
+    options = f"size={DELTA_MEGABYTES}m"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], check=False, stderr=subprocess.DEVNULL)
+    return folder
+
+
+def release_disk(folder: Path) -> None:
+    """Undo `small_disk`."""
+    if folder.is_mount():
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture(scope="session")
+def lot(request):
+    lot = Lot()
+    yield lot
+    lot.close()
+    lot.failed = request.session.testsfailed > 0
+    lot.save()
+
+
+@pytest.fixture
+def chain(lot) -> Chain:
+    """The whole chain with one broker."""
+    return lot.get()
+
+
+@pytest.fixture
+def cluster(lot) -> Chain:
+    """The whole chain with three brokers."""
+    return lot.get(brokers=3)
+
+
+@pytest.fixture
+def play(lot):
+    """Play a scenario: its block happens while the simulator feeds; then all is compared, record by record."""
+
+    @contextmanager
+    def play(chain: Chain, name: str):
+        scenario, began = Scenario(name), time.monotonic()
+        lot.scenarios.append(scenario)
+        chain.failed = True  # until the end says otherwise
+        try:
+            chain.feed()
+            yield scenario
+            _settle(chain, scenario)
+            _compare(chain, scenario)
+        except BaseException as error:
+            scenario.notes["error"] = f"{type(error).__name__}: {error}"[:2000]
+            raise
+        finally:
+            scenario.seconds = time.monotonic() - began
+            lot.save()
+        assert scenario.passed, scenario.notes
+        chain.failed = False
+
+    return play
+
+
+def _settle(chain: Chain, scenario: Scenario) -> None:
+    last_blow = time.monotonic()
+    chain.catch_up()
+    scenario.recovered_s = time.monotonic() - last_blow
+    scenario.events += chain.end_feed()
+    chain.settle()
+    scenario.settled = True
+
+
+def _compare(chain: Chain, scenario: Scenario) -> None:
+    findings = verify(chain)
+    scenario.lost, scenario.duplicated, scenario.wrong = findings.lost, findings.duplicated, findings.wrong
+    scenario.notes["compared"] = findings.compared
+    if findings.examples:
+        scenario.notes["differences"] = findings.examples

@@ -1,0 +1,164 @@
+"""While a simulated cloud feeds the chain, its parts are killed; then every record must be there, once.
+
+Each scenario is compared with all that the chain was fed since it stands, not only with its own share.
+"""
+
+import os
+import shutil
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.chain import JOBS, SPARK_JOBS
+from tests.chaos.processes import Job, until
+from tests.chaos.reading import read_topic
+from tests.chaos.storm import job_target, server_target, storm
+
+KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
+SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))
+START_SECONDS = 180
+TRANSACTION_SECONDS = 15
+OUTAGE_SECONDS = 75  # longer than the transactions of the jobs (as set here) and of the indexer (60 s)
+
+
+def test_storm_over_the_jobs(chain, play):
+    with play(chain, "kill -9 of jobs at random moments") as scenario:
+        scenario.kills += storm(chain, [job_target(chain, name) for name in JOBS], KILLS, SEED)
+
+
+@pytest.mark.parametrize("point", ["written", "closed"])
+def test_the_dangerous_window(chain, play, point):
+    """After Kafka's commit (or Delta's), before Spark's: what was committed must not be written again."""
+
+    def strike(job: Job) -> None:
+        chain.hold(job.name)
+        job.kill()
+        job.extra = {"KAPPA_FAULT": point}
+        job.start()
+        until(lambda: job.code is not None, START_SECONDS, f"{job.name} does not reach {point!r}")
+        assert job.code == -9, job.output()[-600:]
+        job.extra = {}
+        chain.release(job.name)
+
+    with play(chain, f"kill between Kafka's commit and Spark's: {point}") as scenario:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(strike, [chain.jobs[name] for name in SPARK_JOBS]))
+        scenario.kills.update(SPARK_JOBS)
+
+
+def test_storm_over_broker_and_elasticsearch(chain, play):
+    targets = [
+        server_target("the only broker", chain.servers.kafka, 8.0, 10.0),
+        server_target("elasticsearch", [chain.servers.elasticsearch], 15.0, 5.0),
+    ]
+    with play(chain, "kill -9 of the only broker and of Elasticsearch at random moments") as scenario:
+        scenario.kills += storm(chain, targets, KILLS, SEED)
+
+
+@pytest.mark.parametrize("name", ["enrichment", "indexer"])
+def test_two_copies_of_one_job(chain, play, name):
+    """The second fences the first, which says so and ends for good."""
+    first = chain.jobs[name]
+    second = Job(f"{name}-2", first.command, first.environment, chain.home / f"log/{name}-2.log")
+    with play(chain, f"two copies of {name}") as scenario:
+        chain.catch_up()
+        chain.hold(name)
+        second.start()
+        try:
+            until(lambda: None not in (first.code, second.code) or first.code is not None, START_SECONDS, "both run")
+            said = first.output().splitlines()[-1]
+            scenario.notes["the first said"] = said
+            assert first.code == 2 and ("another copy" in said or "another indexer" in said), first.output()[-900:]
+            chain.catch_up()
+            assert second.code is None, second.output()[-900:]
+        finally:
+            second.stop()
+        chain.release(name)
+
+
+def test_disk_full_under_delta(chain, play, lot):
+    """The archive fails, is started again and again, and goes on once there is space."""
+    disk = Path(chain.settings.delta)
+    if not disk.is_mount():
+        lot.skipped["disk full"] = "needs the right to mount a small tmpfs"
+        pytest.skip(lot.skipped["disk full"])
+    ballast, archive = disk / "ballast", chain.jobs["archive"]
+    with play(chain, "disk full under Delta") as scenario:
+        starts = len(archive.sessions)
+        with pytest.raises(OSError, match="No space left"), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 20))
+        until(lambda: len(archive.sessions) > starts, START_SECONDS, "the archive does not notice")
+        assert "No space left" in archive.log.read_text(errors="replace")
+        ballast.unlink()
+        scenario.notes["failures"] = len(archive.sessions) - starts
+
+
+def test_network_cut_between_jobs_and_broker(chain, play):
+    """Bytes stop in both directions, connections stay open, as behind a dead switch."""
+    chain.restart(*JOBS, KAPPA_KAFKA_BOOTSTRAP=chain.proxied_bootstrap)
+    with play(chain, "network cut between jobs and broker") as scenario:
+        for seconds in (5, 20, 45):
+            chain.catch_up()
+            chain.proxy.cut()
+            time.sleep(seconds)
+            chain.proxy.heal()
+        scenario.notes["seconds cut"] = [5, 20, 45]
+
+
+def test_broker_down_longer_than_transactions_live(chain, play):
+    chain.restart(*SPARK_JOBS, KAPPA_TRANSACTION_TIMEOUT_SECONDS=str(TRANSACTION_SECONDS))
+    chain.restart("indexer")
+    (broker,) = chain.servers.kafka
+    with play(chain, "broker down for longer than the transaction timeout") as scenario:
+        chain.catch_up()
+        until(chain.is_writing, START_SECONDS, "no open transaction is seen", 0)
+        broker.kill()
+        scenario.kills["the only broker"] += 1
+        time.sleep(OUTAGE_SECONDS)
+        broker.spawn()
+        scenario.notes["seconds down"] = OUTAGE_SECONDS
+
+
+def test_lost_checkpoint(chain, play):
+    """The job refuses, nothing is written twice; a new generation tells everything again."""
+    job, folder = chain.jobs["statistics"], Path(chain.settings.checkpoint_of("statistics"))
+    with play(chain, "checkpoint lost") as scenario:
+        chain.catch_up()
+        chain.hold(job.name)
+        job.kill()
+        scenario.kills[job.name] += 1
+        kept = shutil.move(folder, chain.home / "kept")
+        job.start()
+        until(lambda: job.code is not None, START_SECONDS, "it does not refuse")
+        scenario.notes["it said"] = job.output().splitlines()[-1]
+        assert job.code == 2 and "the checkpoint was lost or replaced" in scenario.notes["it said"]
+        shutil.rmtree(folder)
+        shutil.move(kept, folder)
+        chain.release(job.name)
+
+
+def test_way_back_by_a_new_generation(chain, play):
+    """As docs/exactly-once.md says after a lost checkpoint: the same records again, beside the old ones."""
+    with play(chain, "way back from a lost checkpoint: a new generation") as scenario:
+        chain.catch_up()
+        before = told_events(chain)
+        chain.begin_generation("v2")
+    after = told_events(chain)
+    scenario.notes["events records as before"] = (before & after).total()
+    assert before <= after
+
+
+def told_events(chain) -> Counter:
+    """The records of the present generation's `events`, ticks aside."""
+    records = read_topic(chain.settings.kafka_bootstrap, chain.topics["events"].name)
+    return Counter((record.key, record.value) for record in records if record.key is not None)
+
+
+def test_storm_over_one_broker_of_three(cluster, play):
+    target = server_target("one of three brokers", cluster.servers.kafka, 5.0, 5.0)
+    with play(cluster, "kill -9 of one of three brokers at random moments") as scenario:
+        scenario.kills += storm(cluster, [target], KILLS, SEED)
