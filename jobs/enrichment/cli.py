@@ -58,8 +58,8 @@ def load(
 ) -> None:
     """Write a file's machines to the inventory; former facts stay valid for the time before.
 
-    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, valid_from, valid_to (ISO 8601; without
-    valid_from: since ever). The whole file is checked before anything is written.
+    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, valid_from, valid_to (ISO 8601;
+    without valid_from: since ever). The whole file is checked before anything is written.
 
     Example: kappa inventory load machines.csv
     """

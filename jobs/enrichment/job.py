@@ -1,36 +1,45 @@
 """The declaration of the enrichment job."""
 
 from collections import defaultdict
-from collections.abc import Callable
 from functools import partial, reduce
-from importlib import import_module
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from connectors.sources import decoder
+from infra.topics import TopicMap
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.transform import enrich
-from jobs.runtime.job import Context, Job
+from jobs.runtime.job import Context, Finish, Job
 from jobs.runtime.runner import run_job
 
 
 def _build(context: Context) -> DataFrame:
-    """Each format's topics through its decoder, all in one stream."""
+    """All telemetry as one source: by topic, its offsets stay valid when a format is added to the map."""
+    return context.stream(*(topic.name for topic in context.topics.telemetry))
+
+
+def _finish(context: Context) -> Finish:
+    topics = context.topics
+    inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
+
+    def finish(kafka: DataFrame, present: frozenset[str]) -> DataFrame:
+        return enrich(decode(kafka, topics, present), inventory.frame(), topics)
+
+    return finish
+
+
+def decode(kafka: DataFrame, topics: TopicMap, present: frozenset[str]) -> DataFrame:
+    """Kafka's rows through their topics' decoders. Only formats that are present cost anything.
+
+    Each of them reads the batch again: reading is cheap beside decoding.
+    """
     by_format: dict[str, list[str]] = defaultdict(list)
-    for topic in context.topics.telemetry:
-        assert topic.format
-        by_format[topic.format].append(topic.name)
-    decoded = [_decoder(name)(context.stream(*topics)) for name, topics in by_format.items()]
-    return reduce(DataFrame.unionByName, decoded)
-
-
-def _decoder(name: str) -> Callable[[DataFrame], DataFrame]:
-    decode: Callable[[DataFrame], DataFrame] = import_module(f"connectors.sources.{name}").decode
-    return decode
-
-
-def _finish(context: Context) -> Callable[[DataFrame], DataFrame]:
-    inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, context.topics["inventory"].name)
-    return lambda decoded: enrich(decoded, inventory.frame(), context.topics)
+    for topic in topics.telemetry:
+        if topic.format and topic.name in present:
+            by_format[topic.format].append(topic.name)
+    frames = [decoder(name)(kafka.where(F.col("topic").isin(*names))) for name, names in by_format.items()]
+    return reduce(DataFrame.unionByName, frames)
 
 
 JOB = Job(

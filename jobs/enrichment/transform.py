@@ -61,7 +61,7 @@ def _verdict(event: Column) -> Column:
 
 def _split_by_verdict(df: DataFrame) -> DataFrame:
     """One row for each verdict in a batch, with its share of the events; an undecoded record keeps its error."""
-    verdicts = F.coalesce(F.transform("events", _verdict), F.array(F.col("error")))
+    verdicts = F.when(F.col("error").isNotNull(), F.array("error")).otherwise(F.transform("events", _verdict))
     split = df.withColumn("verdicts", verdicts).withColumn("verdict", F.explode(F.array_distinct("verdicts")))
     # Nearly every batch is of one verdict: then nothing is filtered.
     share = F.when(F.size(F.array_distinct("verdicts")) == 1, F.col("events")).otherwise(
@@ -140,7 +140,7 @@ def _events_json() -> Column:
 def _rejected_json() -> Column:
     code = F.col("verdict")
     reasons = F.create_map(*(F.lit(text) for pair in _REASONS.items() for text in pair))
-    undecoded = F.col("events").isNull()
+    undecoded = F.col("error").isNotNull()
     return F.to_json(
         F.struct(
             F.concat_ws("-", "batch_id", code).alias("id"),

@@ -31,6 +31,13 @@ class Checkpoint:
             for partition, offset in partitions.items()
         }
 
+    def topics(self, batch_id: int) -> frozenset[str]:
+        """The topics that have records in batch `batch_id`."""
+        before = self.end_offsets(batch_id - 1) if batch_id > 0 else {}
+        return frozenset(
+            partition[0] for partition, end in self.end_offsets(batch_id).items() if end > before.get(partition, 0)
+        )
+
     def _read(self, name: str) -> str:
         jvm = self.spark._jvm
         assert jvm is not None

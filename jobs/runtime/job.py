@@ -33,6 +33,10 @@ class Context:
         )
 
 
+# A micro-batch and the topics that have records in it -> addressed records.
+Finish = Callable[[DataFrame, frozenset[str]], DataFrame]
+
+
 @dataclass(frozen=True)
 class Job:
     """A step of the chain: `build` gives its stream; `finish`, if any, is applied to each micro-batch of it.
@@ -45,5 +49,5 @@ class Job:
     reads: Callable[[TopicMap], tuple[str, ...]]
     writes: tuple[str, ...]
     build: Callable[[Context], DataFrame]
-    finish: Callable[[Context], Callable[[DataFrame], DataFrame]] | None = None
+    finish: Callable[[Context], Finish] | None = None
     ticks: str | None = None  # the topic to which event-time progress is written after each batch

@@ -133,7 +133,8 @@ class ChainQuery:
         """One micro-batch: its records, then its closing. Both know a batch that they have seen."""
         sink, closing = self._open()
         closing.check(batch_id)
-        summary = sink.write(self.finish(frame) if self.finish else frame, batch_id)
+        records = self.finish(frame, self.checkpoint.topics(batch_id)) if self.finish else frame
+        summary = sink.write(records, batch_id)
         reach("written")
         end = self.checkpoint.end_offsets(batch_id)
         ticks = self.ticks.after(end, summary.source_timestamps) if self.ticks else ()
