@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson, Nig, Tail
-from jobs.detector.model_tails import MAX_SCORE, Floats
+from jobs.detector.model_season import BINS, HOURS, VISITS, Profiles, Season, hour_of
+from jobs.detector.model_tails import MAX_SCORE, Floats, mean_score
 from jobs.detector.settings import DetectorSettings
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-SHARD_PRIOR_HITS = 1000.0  # exceedances that the model's own tail is worth, as a prior of the shard's
 LN2 = float(np.log(2.0))
 RETURNED = 2  # windows in a row inside the expected interval that end an episode
 RARE_CHANGES = 8  # fewer changes than this say little about the size of a change
@@ -35,6 +35,9 @@ QUIET_SURPRISE = 3.0  # the mean surprise above which forgetting speeds up
 FASTEST_MEMORY = 10.0
 TRUST_POWER = 3.0
 SURPRISE_MEMORY = 20.0
+SPELL_MEMORY = 8.0
+SPELL_CAP = 6.0
+SPELL_AFTER = 40  # windows; before, the level's own error makes neighbouring scores alike
 SAME = 1e-4  # a smaller relative change is none
 POISSON_TRUST = 10.0  # half the windows that the prior is worth by which a count on Anscombe's scale has variance 1
 NO_DRIFT = 20.0
@@ -62,14 +65,16 @@ class Turn(IntEnum):
 class Statistic(IntEnum):
     LEVEL = 0
     STEP = 1
+    SEASON = 2
+    SPELL = 3
 
 
 _FLOATS = (
     *("mu", "kappa", "alpha", "beta", "shape", "rate"),
     *("other_mu", "other_kappa", "other_alpha", "other_beta", "other_shape", "other_rate"),
     *("step_mu", "step_kappa", "step_alpha", "step_beta"),
-    *(f"{statistic}_{field}" for statistic in ("level", "step") for field in Tail._fields),
-    *("samples", "last", "surprise", "expected", "low", "high"),
+    *(f"{statistic.name.lower()}_{field}" for statistic in Statistic for field in Tail._fields),
+    *("samples", "last", "quantum", "surprise", "spell", "expected", "low", "high", "hours_visits", "hours_squares"),
 )
 _INTS = ("last_window", "seen", "changes", "run", "back", "outside")
 _BYTES = ("is_count", "phase")
@@ -78,7 +83,7 @@ FIELDS: dict[str, np.dtype] = (
     | {name: np.dtype(np.int64) for name in _INTS}
     | {name: np.dtype(np.uint8) for name in _BYTES}
 )
-BYTES_PER_SERIES = sum(kind.itemsize for kind in FIELDS.values())
+BYTES_PER_SERIES = sum(kind.itemsize for kind in FIELDS.values()) + 3 * BINS * 4
 
 
 Columns = dict[str, NDArray[Any]]
@@ -101,9 +106,13 @@ class Judgement:
 class Model:
     """All series of one shard. `columns[name][row]` is the state; see FIELDS."""
 
-    def __init__(self, settings: DetectorSettings, columns: Columns | None = None) -> None:
+    def __init__(
+        self, settings: DetectorSettings, columns: Columns | None = None, profiles: Profiles | None = None
+    ) -> None:
         self.settings = settings
         self.columns = columns or {name: np.zeros(0, kind) for name, kind in FIELDS.items()}
+        empty = np.zeros((len(self), 3, BINS), np.float32)
+        self.season = Season(empty if profiles is None else profiles.reshape(empty.shape))
 
     def __len__(self) -> int:
         return len(self.columns["seen"])
@@ -115,13 +124,15 @@ class Model:
         fresh["is_count"][:] = is_count
         _begin_counts(fresh, np.where(is_count, past_windows, 0), window)
         self.columns = {name: np.concatenate([old, fresh[name]]) for name, old in self.columns.items()}
+        self.season.grow(len(self))
         return np.arange(first, len(self))
 
     def retain(self, rows: Ints) -> None:
         """Drop all series but these; they are numbered anew, in this order."""
         self.columns = {name: column[rows] for name, column in self.columns.items()}
+        self.season = Season(self.season.profiles[rows])
 
-    def step(self, window: int, rows: Ints, value: Floats, samples: Floats, threshold: float) -> Judgement:
+    def step(self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float) -> Judgement:
         """Judge, then learn, one window of the series `rows`: a metric's mean or a template's count, and its samples.
 
         `window` is the window's number (end time / size); `threshold` the score from which a surprise is told.
@@ -129,27 +140,23 @@ class Model:
         part = {name: column[rows] for name, column in self.columns.items()}
         x = _to_model_scale(value, part["is_count"])
         _begin(part, x, samples, window)
-        evidence = Evidence.weigh(part, x, value, samples, window)
-        level = _tail(part, "level_").calibrated(evidence.level, *self._mean_lengths("level_"))
-        step = _tail(part, "step_").calibrated(evidence.step, *self._mean_lengths("step_"))
-        # The smaller of two probabilities, doubled (Bonferroni).
-        score = np.maximum(np.maximum(level, step) - LN2, 0.0) * (part["seen"] >= self.settings.warmup_windows)
-        statistic = (step > level).astype(np.int64)
+        hour = hour_of(((np.broadcast_to(window, rows.shape) - 1) * self.settings.window_seconds).astype(np.int64))
+        usual = self.season.judge(rows, hour, x, part["hours_squares"] / np.maximum(part["hours_visits"], 1e-12))
+        evidence = Evidence.weigh(part, x, (value, samples), window, usual)
+        scores = np.stack([_tail(part, _prefix(s)).calibrated(evidence.scores[s]) for s in Statistic])
+        statistic = scores.argmax(axis=0)
+        # The smallest of several probabilities, times their number (Bonferroni).
+        score = np.maximum(scores.max(axis=0) - np.log((scores > 0).sum(axis=0) + 1e-9), 0.0)
+        score = score * (part["seen"] >= self.settings.warmup_windows)
         turn = self._turn(part, x, score >= threshold)
+        self._learn_hours(part, evidence, rows, hour)
         self._learn(part, evidence, turn)
         _transit(part, evidence, statistic, turn)
-        part["last"], part["last_window"] = x, np.full_like(part["last_window"], window)
+        part["last"], part["last_window"] = x, np.broadcast_to(window, rows.shape)
         for name, column in part.items():
             self.columns[name][rows] = column
         expected, low, high = (_to_own_scale(part[name], part["is_count"]) for name in ("expected", "low", "high"))
         return Judgement(rows, score, statistic, turn, value, expected, low, high)
-
-    def _mean_lengths(self, prefix: str) -> tuple[float, float]:
-        """How far a score goes on average in this shard, near and far; 1 and 1 where the model is right."""
-        tail = Tail(*(np.asarray(values.sum()) for values in _tail(self.columns, prefix)))
-        near = (tail.near + SHARD_PRIOR_HITS) / (tail.hits - tail.far_hits + SHARD_PRIOR_HITS)
-        far = (tail.far + SHARD_PRIOR_HITS) / (tail.far_hits + SHARD_PRIOR_HITS)
-        return float(near), float(far)
 
     def _turn(self, part: Columns, x: Floats, alarm: Bools) -> Ints:
         """What this window does to each series' episode (Turn); counts its windows inside and outside."""
@@ -168,12 +175,22 @@ class Model:
         turns |= {Turn.UNDONE: undone, Turn.LEARNED: learned}
         return np.select(list(turns.values()), [int(turn) for turn in turns], int(Turn.NONE))
 
+    def _learn_hours(self, part: Columns, evidence: "Evidence", rows: Ints, hour: Ints) -> None:
+        """Add the window to the profile of its hour, unless an episode is on."""
+        share = min(1.0, HOURS / self.settings.windows_per_day) * evidence.hour_trust * (part["phase"] != Phase.EPISODE)
+        added = self.season.learn(rows, hour, evidence.x, share)
+        kept = 1.0 - share / (VISITS * BINS)
+        part["hours_visits"] = part["hours_visits"] * kept + share
+        part["hours_squares"] = part["hours_squares"] * kept + added
+
     def _learn(self, part: Columns, evidence: "Evidence", turn: Ints) -> None:
         """Update the posteriors: in an episode the challenger learns and the old normal rests."""
         episode = part["phase"] == Phase.EPISODE
         normal = ~episode & (turn != Turn.STARTED)
         feed = ~episode & (part["seen"] >= self.settings.warmup_windows)
-        surprise = part["surprise"] + (np.minimum(evidence.level, 20.0) - part["surprise"]) / SURPRISE_MEMORY
+        level = evidence.scores[Statistic.LEVEL]
+        surprise = part["surprise"] + (np.minimum(level, 20.0) - part["surprise"]) / SURPRISE_MEMORY
+        part["spell"] = np.where(normal, _spell(part["spell"], level), 1.0)
         part["surprise"] = np.where(episode, part["surprise"], surprise)
         memory = self.settings.memory_windows / (1.0 + 20.0 * np.maximum(part["surprise"] - QUIET_SURPRISE, 0.0))
         keep = 1.0 - 1.0 / np.maximum(memory, FASTEST_MEMORY)
@@ -187,9 +204,14 @@ class Model:
         jumps = evidence.jumps.forgotten(keep).updated(x - part["last"], evidence.jump_weight, evidence.step_trust)
         _store_where(part, "step_", moved, jumps)
         slow = 1.0 - 0.25 / self.settings.memory_windows
-        _store_where(part, "level_", feed, _tail(part, "level_").updated(evidence.level, slow))
-        _store_where(part, "step_", feed, _tail(part, "step_").updated(evidence.step, slow))
-        part["changes"] += moved & (np.abs(x - part["last"]) > SAME * np.abs(part["last"]))
+        for statistic in Statistic:
+            tail = _tail(part, _prefix(statistic)).updated(evidence.scores[statistic], slow)
+            _store_where(part, _prefix(statistic), feed, tail)
+        change = np.abs(x - part["last"])
+        changed = moved & (change > SAME * np.abs(part["last"]))
+        finest = np.where(part["changes"] > 0, np.minimum(change, part["quantum"]), change)
+        part["quantum"] = np.where(changed, finest, part["quantum"])
+        part["changes"] += changed
         part["seen"] += 1
         part["samples"] += (evidence.samples - part["samples"]) / np.minimum(part["seen"], memory)
 
@@ -208,20 +230,24 @@ class Evidence:
     jumps: Nig
     independence: Floats
     floor: Floats
-    level: Floats  # raw scores
-    step: Floats
+    usual: tuple[Floats, ...]  # of the hour: expected value, scale, degrees of freedom
+    scores: tuple[Floats, ...]  # by Statistic, as the model has them
     level_trust: Floats  # bounded influence of an outlier
     step_trust: Floats
+    hour_trust: Floats
 
     @staticmethod
-    def weigh(part: Columns, x: Floats, value: Floats, samples: Floats, window: int) -> "Evidence":
+    def weigh(
+        part: Columns, x: Floats, seen: tuple[Floats, Floats], window: int | Ints, usual: tuple[Floats, ...]
+    ) -> "Evidence":
+        value, samples = seen
         normal, jumps, rate = _nig(part, ""), _nig(part, "step_"), _rate(part, "")
         is_count = part["is_count"].astype(bool)
         weight = np.where(is_count, 1.0, np.clip(samples / part["samples"], 0.01, 1.0))
         # A step over a gap of n windows varies n times as much (random walk).
         jump_weight = weight / np.maximum(window - part["last_window"], 1)
         independence = _independence(normal, jumps)
-        floor = np.where(is_count, 1.0, 1e-6 * np.abs(normal.mu) + 1e-12)
+        floor = np.where(is_count, 1.0, 0.5 * part["quantum"] + 1e-6 * np.abs(normal.mu) + 1e-12)
         jump = x - part["last"]
         whole = np.ones_like(x)
         limit = _rare_change_limit(part, x)
@@ -230,6 +256,9 @@ class Evidence:
             level[is_count] = _mixture(level[is_count], _rate_rows(rate, is_count).score(value[is_count]))
         moved = part["seen"] > 0
         step = np.where(moved, np.minimum(jumps.score(jump, jump_weight, whole, floor), limit), 0.0)
+        # Of autocorrelated windows fewer count.
+        spell = mean_score(_spell(part["spell"], level), 1.0 + (2.0 * SPELL_MEMORY - 2.0) * independence)
+        spell = spell * (part["seen"] >= SPELL_AFTER)
         return Evidence(
             x=x,
             count=np.where(is_count, value, 0.0),
@@ -241,23 +270,26 @@ class Evidence:
             jumps=jumps,
             independence=independence,
             floor=floor,
-            level=level,
-            step=step,
+            usual=usual[1:],
+            scores=(level, step, np.minimum(usual[0], limit), spell),
             level_trust=_trust((x - normal.mu) / normal.scale(weight, independence, floor), limit < MAX_SCORE),
+            hour_trust=np.where(usual[0] > 0, _trust((x - usual[1]) / usual[2], limit < MAX_SCORE), 1.0),
             step_trust=_trust((jump - jumps.mu) / jumps.scale(jump_weight, whole, floor), limit < MAX_SCORE),
         )
 
     def interval(self, last: Floats, statistic: Ints) -> tuple[Floats, Floats, Floats]:
         """Expected value and 99 % interval of the loudest statistic's predictive, on the model's scale."""
-        by_step = statistic == Statistic.STEP
+        choices = [statistic == Statistic.STEP, statistic == Statistic.SEASON]
         whole = np.ones_like(self.x)
-        scale = np.where(
-            by_step,
-            self.jumps.scale(self.jump_weight, whole, self.floor),
-            self.normal.scale(self.weight, self.independence, self.floor),
+        mean, spread, freedom = self.usual
+        normal, jumps = self.normal, self.jumps
+        scale = np.select(
+            choices,
+            [jumps.scale(self.jump_weight, whole, self.floor), spread],
+            normal.scale(self.weight, self.independence, self.floor),
         )
-        freedom = np.where(by_step, self.jumps.freedom(whole), self.normal.freedom(self.independence))
-        center = np.where(by_step, last + self.jumps.mu, self.normal.mu)
+        freedom = np.select(choices, [jumps.freedom(whole), freedom], normal.freedom(self.independence))
+        center = np.select(choices, [last + jumps.mu, mean], normal.mu)
         half = stdtrit(freedom, INTERVAL) * scale
         return center, center - half, center + half
 
@@ -310,9 +342,10 @@ def _begin_counts(fresh: Columns, past_windows: Ints, window: int) -> None:
     fresh["last_window"][:] = window - 1
     fresh["seen"] = np.where(is_count, past_windows, 0)
     fresh["samples"][is_count] = 1.0
+    fresh["spell"][:] = 1.0
 
 
-def _begin(part: Columns, x: Floats, samples: Floats, window: int) -> None:
+def _begin(part: Columns, x: Floats, samples: Floats, window: int | Ints) -> None:
     """The first window is the prior's centre; a spread of 1 % of it (of counts: 1) counts as one observation."""
     new = part["seen"] == 0
     if not new.any():
@@ -325,7 +358,8 @@ def _begin(part: Columns, x: Floats, samples: Floats, window: int) -> None:
     _store_where(part, "step_", new, _step_prior(prior))
     _store_where(part, "", new, GammaPoisson(np.full_like(x, JEFFREYS), np.full_like(x, 1e-3)))
     part["last"] = np.where(new, x, part["last"])
-    part["last_window"][new] = window
+    part["last_window"] = np.where(new, window, part["last_window"])
+    part["spell"] = np.where(new, 1.0, part["spell"])
     part["samples"] = np.where(new, samples, part["samples"])
 
 
@@ -364,6 +398,11 @@ def _trust(z: Floats, rarely_changes: Bools) -> Floats:
     return np.where(rarely_changes, 1.0, np.minimum(1.0, (3.0 / np.maximum(np.abs(z), 1e-9)) ** TRUST_POWER))
 
 
+def _spell(past: Floats, level: Floats) -> Floats:
+    """The mean level score of the last windows, exponentially weighted; one alone says little."""
+    return past + (np.minimum(level, SPELL_CAP) - past) / SPELL_MEMORY
+
+
 def _mixture(first: Floats, second: Floats) -> Floats:
     """-ln of the tail of an even mixture of two models."""
     return np.maximum(LN2 - np.logaddexp(-first, -second), 0.0)
@@ -376,6 +415,10 @@ def _to_model_scale(value: Floats, is_count: NDArray[Any]) -> Floats:
 
 def _to_own_scale(x: Floats, is_count: NDArray[Any]) -> Floats:
     return np.where(is_count > 0, np.maximum(np.square(0.5 * np.maximum(x, 0.0)) - 0.375, 0.0), x)
+
+
+def _prefix(statistic: Statistic) -> str:
+    return f"{statistic.name.lower()}_"
 
 
 def _nig(part: Columns, prefix: str) -> Nig:

@@ -8,7 +8,7 @@ from jobs.detector.model_tails import Floats, negative_binomial_score, student_t
 
 ONSET, FAR = 3.0, 8.0  # the tail is learned in two pieces, from these scores on
 FAR_SCALE = 20.0
-PRIOR_HITS = 40.0
+PRIOR_HITS = 15.0
 JEFFREYS = 0.5  # the shape of Jeffreys' prior of a Poisson rate
 
 
@@ -92,16 +92,16 @@ class Tail(NamedTuple):
             self.far * keep + _compressed(score - FAR),
         )
 
-    def calibrated(self, score: Floats, near_mean: float, far_mean: float) -> Floats:
+    def calibrated(self, score: Floats) -> Floats:
         """The score that the past supports, at most the model's own.
 
-        The prior is worth PRIOR_HITS exceedances on each side, of the mean lengths that the shard's series show.
+        The prior, that the model is right, is worth PRIOR_HITS exceedances on each side.
         """
         chance = (self.hits + PRIOR_HITS) / (self.windows + PRIOR_HITS * np.exp(ONSET))
         stopped = PRIOR_HITS + self.hits - self.far_hits
-        near = stopped * np.log1p(np.clip(score - ONSET, 0.0, FAR - ONSET) / (PRIOR_HITS * near_mean + self.near))
+        near = stopped * np.log1p(np.clip(score - ONSET, 0.0, FAR - ONSET) / (PRIOR_HITS + self.near))
         ended = PRIOR_HITS + self.far_hits
-        far = ended * np.log1p(_compressed(score - FAR) / (PRIOR_HITS * far_mean + self.far))
+        far = ended * np.log1p(_compressed(score - FAR) / (PRIOR_HITS + self.far))
         return np.where(score > ONSET, np.minimum(near + far - np.log(np.minimum(chance, 1.0)), score), score)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, gammaln, hyp2f1
+from scipy.special import betainc, gammaincc, gammaln, hyp2f1
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +32,18 @@ def negative_binomial_score(count: Floats, shape: Floats, rate: Floats) -> Float
     upper[some] = _beta_score(count[some], shape[some], q[some])
     lower = _beta_score(shape, count + 1.0, 1.0 - q)
     score: Floats = np.maximum(np.maximum(upper, lower) - np.log(2.0), 0.0)
+    return score
+
+
+def mean_score(mean: Floats, number: Floats) -> Floats:
+    """-ln of the probability that `number` independent scores, each Exp(1), have at least this mean.
+
+    Their sum is Gamma(number, 1); far out Q(a, x) ~ x^(a-1) e^-x / Gamma(a) (Abramowitz and Stegun 6.5.32).
+    """
+    total = mean * number
+    tail = gammaincc(number, total)
+    far = total - (number - 1.0) * np.log(np.maximum(total, 1e-9)) + gammaln(number)
+    score: Floats = np.clip(np.where(tail > _TINY, -np.log(np.maximum(tail, _TINY)), far), 0.0, MAX_SCORE)
     return score
 
 

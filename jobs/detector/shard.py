@@ -53,9 +53,8 @@ class Shard:
         self.window: int = header["window"]  # the newest one that took its step
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
-        self.model = Model(
-            settings, {name[2:]: array for name, array in arrays.items() if name.startswith("m_")} or None
-        )
+        columns = {name[2:]: array for name, array in arrays.items() if name.startswith("m_")}
+        self.model = Model(settings, columns or None, arrays.get("season"))
         self.pending = _split(arrays["pending"], arrays["pending_lengths"])
         self.machine_index = {name: index for index, name in enumerate(self.machines)}
         self._index_series()
@@ -74,6 +73,7 @@ class Shard:
         waiting = np.frombuffer(b"".join(self.pending), np.uint8)
         lengths = np.array([len(raw) for raw in self.pending], np.int64)
         arrays: Arrays = {**self.series, **self.life, "pending": waiting, "pending_lengths": lengths}
+        arrays |= {"season": self.model.season.profiles.reshape(-1)}
         return pack(header, arrays | {f"m_{name}": column for name, column in self.model.columns.items()})
 
     def feed(self, records: Iterable[bytes]) -> list[Novelty]:

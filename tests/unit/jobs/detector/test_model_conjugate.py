@@ -71,7 +71,7 @@ def learned_tail(scores: np.ndarray) -> Tail:
 
 
 def calibrated(tail: Tail, score: float) -> float:
-    return float(tail.calibrated(np.array([score]), 1.0, 1.0)[0])
+    return float(tail.calibrated(np.array([score]))[0])
 
 
 def test_a_tail_that_is_as_the_model_says_leaves_scores_nearly_alone() -> None:
@@ -95,4 +95,4 @@ def test_a_spike_that_comes_again_and_again_is_no_news() -> None:
 def test_calibration_keeps_the_order_of_scores(scores: list[float]) -> None:
     values = np.sort(np.array(scores))
     tail = Tail(*(np.broadcast_to(field, len(values)) for field in learned_tail(values)))
-    assert (np.diff(tail.calibrated(values, 1.0, 1.0)) >= -1e-9).all()
+    assert (np.diff(tail.calibrated(values)) >= -1e-9).all()

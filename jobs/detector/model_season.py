@@ -1,0 +1,61 @@
+"""What is usual at this hour of a working day or of a weekend: one bounded profile a series, learned online."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jobs.detector.model_tails import Floats, student_t_score
+
+HOURS = 24
+BINS = 2 * HOURS  # the hours of a working day, then those of a weekend; UTC
+VISITS = 30.0  # visits of an hour that are remembered
+POOLED = 4.0  # visits that the spread of all hours together is worth beside an hour's own
+FEWEST_VISITS = 2.0
+THURSDAY = 3  # 1 January 1970
+SATURDAY = 5
+
+Ints = NDArray[np.int64]
+Profiles = NDArray[np.float32]
+
+
+def hour_of(seconds: Ints) -> Ints:
+    """The bin of a time in s since the epoch."""
+    day = (seconds // 86400 + THURSDAY) % 7
+    return seconds % 86400 // 3600 + HOURS * (day >= SATURDAY)
+
+
+class Season:
+    """Profiles of all series, shape (series, 3, BINS): visits, mean, and summed squares around it; 576 bytes a series.
+
+    An hour's windows are nearly one observation: together they count as one visit. An hour's variance is shrunk to
+    the one of all hours together (the moderated t of Smyth 2004).
+    """
+
+    def __init__(self, profiles: Profiles) -> None:
+        self.profiles = profiles
+
+    def grow(self, series: int) -> None:
+        """Add empty profiles until there are so many."""
+        added = np.zeros((series - len(self.profiles), 3, BINS), np.float32)
+        self.profiles = np.concatenate([self.profiles, added])
+
+    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """(score, expected, scale, degrees of freedom) of `x`; a score of 0 where the hour is hardly known."""
+        visits, mean, squares = (self.profiles[rows, part, hour].astype(np.float64) for part in range(3))
+        known = visits >= FEWEST_VISITS
+        variance = (POOLED * pooled + squares) / (POOLED + visits)
+        scale = np.sqrt(np.where(known, variance * (1.0 + 1.0 / np.maximum(visits, 1.0)), 1.0)) + 1e-12
+        freedom = POOLED + visits
+        score = np.where(known, student_t_score(x - mean, scale, freedom), 0.0)
+        return score, mean, scale, freedom
+
+    def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> Floats:
+        """Add `x` as this share of a visit; returns the squares that it added."""
+        visits, mean, squares = (self.profiles[rows, part, hour].astype(np.float64) for part in range(3))
+        kept = 1.0 - share / VISITS
+        after = visits * kept + share
+        deviation = np.where(visits > 0, x - mean, 0.0)
+        shift = np.where(visits > 0, share / np.maximum(after, 1e-12) * deviation, x - mean)
+        added = share * deviation * (deviation - shift)
+        for part, values in enumerate((after, mean + shift, squares * kept + added)):
+            self.profiles[rows, part, hour] = values
+        return np.asarray(added)

@@ -1,0 +1,176 @@
+from functools import cache
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.detector.settings import DetectorSettings
+from jobs.detector.shard import fold
+
+SIZE = 10 * 10**9
+FIRST = 170_000_000  # the first window's number
+SETTINGS = DetectorSettings()
+MACHINES = ("vm-1", "vm-2", "vm-3")
+
+
+def metric(series: str, mean: float) -> dict[str, object]:
+    return {"series": series, "name": series, "kind": "metric", "unit": "1", "count": 2, "mean": mean}
+
+
+def log(template: str, count: int) -> dict[str, object]:
+    return {"series": template, "name": "log", "kind": "log", "count": count, "mean": 1.0}
+
+
+def record(machine: str, window: int, statistics: list[dict[str, object]], size: float = 10.0) -> bytes:
+    end = (FIRST + window) * SIZE
+    span = {"kind": "tumbling", "size_seconds": size, "start_unix_nano": end - SIZE, "end_unix_nano": end}
+    return orjson.dumps({"machine": machine, "inventory": {"site": "s1"}, "window": span, "statistics": statistics})
+
+
+def tick(window: int) -> bytes:
+    return orjson.dumps({"tick_unix_nano": (FIRST + window) * SIZE})
+
+
+def usual(machine: str, window: int) -> list[dict[str, object]]:
+    rng = np.random.default_rng([window, MACHINES.index(machine) if machine in MACHINES else 9])
+    metrics = [metric(f"metric-{n}", float(10 * (n + 1) + rng.normal())) for n in range(4)]
+    return [*metrics, log("session opened for <*>", int(rng.poisson(5)) + 1)]
+
+
+def stream(windows: int, change: dict[tuple[str, int], list[dict[str, object]] | None] | None = None) -> list[bytes]:
+    """All machines in every window; `change` replaces a machine's statistics, or leaves it out."""
+    records = []
+    for window in range(windows):
+        for machine in MACHINES:
+            statistics = (change or {}).get((machine, window), usual(machine, window))
+            if statistics is not None:
+                records.append(record(machine, window, statistics))
+        records.append(tick(window))
+    return records
+
+
+def with_metric(machine: str, windows: range, value: float) -> dict[tuple[str, int], list[dict[str, object]] | None]:
+    return {(machine, w): [*usual(machine, w)[1:], metric("metric-0", value + 0.1 * (w % 3))] for w in windows}
+
+
+def told(records: list[bytes]) -> list[dict[str, object]]:
+    return fold(None, records, SETTINGS)[1]
+
+
+def seconds(novelty: dict[str, object]) -> int:
+    """Windows after the first."""
+    return int(novelty["time_unix_nano"]) // SIZE - FIRST  # type: ignore[call-overload]
+
+
+@cache
+def eventful() -> tuple[tuple[bytes, ...], bytes, list[dict[str, object]]]:
+    change = with_metric("vm-1", range(20, 24), 60.0) | {("vm-2", w): None for w in range(25, 33)}
+    change |= with_metric("vm-3", range(24, 45), 40.0)
+    records = stream(45, change)
+    records.insert(100, record("vm-9", 30, [metric("metric-0", 1.0)]))
+    state, novelties = fold(None, records, SETTINGS)
+    return tuple(records), state, novelties
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_any_cut_of_the_log_gives_the_same_bytes(data: st.DataObject) -> None:
+    records, whole_state, whole = eventful()
+    cuts = data.draw(st.lists(st.integers(0, len(records)), max_size=6).map(sorted))
+    state: bytes | None = None
+    novelties: list[dict[str, object]] = []
+    for first, last in zip([0, *cuts], [*cuts, len(records)], strict=True):
+        state, more = fold(state, records[first:last], SETTINGS)
+        novelties += more
+    assert orjson.dumps(novelties) == orjson.dumps(whole)
+    assert state == whole_state
+
+
+def test_the_eventful_log_tells_every_verdict() -> None:
+    assert {novelty["verdict"] for novelty in eventful()[2]} == {"anomaly", "state_change", "new_entity", "silence"}
+
+
+def test_usual_data_tell_nothing() -> None:
+    assert told(stream(60)) == []
+
+
+def test_an_anomaly_starts_and_ends_under_one_id() -> None:
+    start, end = told(stream(40, with_metric("vm-1", range(20, 24), 60.0)))
+    assert (start["phase"], start["verdict"], start["machine"], start["series"]) == (
+        "start",
+        "anomaly",
+        "vm-1",
+        "metric-0",
+    )
+    assert seconds(start) == 20
+    assert start["expected_low"] < 10 < start["expected_high"]
+    assert start["observed"] == pytest.approx(60.2)
+    assert start["score"] > 14
+    assert (end["phase"], end["id"]) == ("end", start["id"])
+    assert seconds(end) == 25
+
+
+def test_a_change_that_stays_is_told_once() -> None:
+    novelties = told(stream(70, with_metric("vm-1", range(20, 70), 60.0)))
+    assert [(n["phase"], n["verdict"]) for n in novelties] == [("start", "anomaly"), ("update", "state_change")]
+    assert novelties[0]["id"] == novelties[1]["id"]
+    assert seconds(novelties[1]) == 20 + SETTINGS.settle_windows - 1
+
+
+def test_a_change_of_state_that_reverts_is_undone() -> None:
+    novelties = told(stream(70, with_metric("vm-1", range(20, 40), 60.0)))
+    assert [(n["phase"], n["verdict"]) for n in novelties] == [
+        ("start", "anomaly"),
+        ("update", "state_change"),
+        ("end", "anomaly"),
+    ]
+    assert "undone" in str(novelties[-1]["text"])
+
+
+def test_silence_needs_no_event_and_ends_with_one() -> None:
+    start, end = told(stream(40, {("vm-2", w): None for w in range(20, 30)}))
+    assert (start["verdict"], start["machine"], start["kind"], seconds(start)) == ("silence", "vm-2", "machine", 22)
+    assert start["since_unix_nano"] == (FIRST + 20) * SIZE
+    assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 30)
+
+
+def test_a_new_machine_is_one_novelty() -> None:
+    records = stream(20) + [
+        raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), tick(w))
+    ]
+    start, end = told(records)
+    assert (start["verdict"], start["kind"], start["machine"], seconds(start)) == ("new_entity", "machine", "vm-9", 20)
+    assert (end["phase"], end["id"]) == ("end", start["id"])
+
+
+def usual_of_all(window: int) -> list[bytes]:
+    return [record(machine, window, usual(machine, window)) for machine in MACHINES]
+
+
+def test_a_burst_of_a_known_template_is_an_anomaly() -> None:
+    burst = {("vm-1", 30): [*usual("vm-1", 30)[:-1], log("session opened for <*>", 300)]}
+    start = told(stream(31, burst))[0]
+    assert (start["verdict"], start["kind"], start["observed"]) == ("anomaly", "log", 300.0)
+
+
+def test_a_new_template_that_comes_often_is_a_new_entity() -> None:
+    new = {("vm-1", w): [*usual("vm-1", w), log("memory read error on <*>", 4)] for w in range(30, 40)}
+    novelties = [n for n in told(stream(40, new)) if n["verdict"] == "new_entity"]
+    assert [(n["phase"], n["series"]) for n in novelties] == [
+        ("start", "memory read error on <*>"),
+        ("end", "memory read error on <*>"),
+    ]
+
+
+def test_windows_of_another_size_are_not_used() -> None:
+    other = [record("vm-1", w, [metric("metric-0", 1e6)], size=60.0) for w in range(60)]
+    assert fold(None, other, SETTINGS) == fold(None, [], SETTINGS)
+
+
+def test_a_machine_tells_one_surprise_at_a_time() -> None:
+    everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
+    starts = [n for n in told(stream(31, everything)) if n["phase"] == "start"]
+    assert len(starts) == 1
+    assert "also" in str(starts[0]["text"])
