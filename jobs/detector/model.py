@@ -146,7 +146,7 @@ class Model:
         scores = np.stack([_tail(part, _prefix(s)).calibrated(evidence.scores[s]) for s in Statistic])
         statistic = scores.argmax(axis=0)
         # The smallest of several probabilities, times their number (Bonferroni).
-        score = np.maximum(scores.max(axis=0) - np.log((scores > 0).sum(axis=0) + 1e-9), 0.0)
+        score = np.maximum(scores.max(axis=0) - np.log(np.maximum((scores > 0).sum(axis=0), 1)), 0.0)
         score = score * (part["seen"] >= self.settings.warmup_windows)
         turn = self._turn(part, x, score >= threshold)
         self._learn_hours(part, evidence, rows, hour)

@@ -96,6 +96,11 @@ def test_usual_data_tell_nothing() -> None:
     assert told(stream(60)) == []
 
 
+def test_constant_series_tell_nothing() -> None:
+    constant = {(m, w): [metric("up", 1.0), metric("errors", 0.0)] for m in MACHINES for w in range(60)}
+    assert told(stream(60, constant)) == []
+
+
 def test_an_anomaly_starts_and_ends_under_one_id() -> None:
     start, end = told(stream(40, with_metric("vm-1", range(20, 24), 60.0)))
     assert (start["phase"], start["verdict"], start["machine"], start["series"]) == (
