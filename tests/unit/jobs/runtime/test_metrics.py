@@ -7,7 +7,9 @@ import urllib.request
 import pytest
 from prometheus_client import REGISTRY
 
+from infra.errors import UserError
 from jobs.runtime.metrics import MetricsServer, observe_progress, observe_tick, observe_write
+from jobs.runtime.settings import Settings
 
 PROGRESS = {
     "batchId": 3,
@@ -30,17 +32,20 @@ PROGRESS = {
 
 
 @pytest.fixture
-def server():
-    reasons = []
-    server = MetricsServer("127.0.0.1", 0, lambda: reasons[0] if reasons else None)
-    server.reasons = reasons
-    yield server
-    server.close()
+def reasons():
+    """Why the job is not healthy: empty, it is."""
+    return []
+
+
+@pytest.fixture
+def server(reasons):
+    with MetricsServer(Settings(metrics_port=0), lambda: reasons[0] if reasons else None) as server:
+        yield server
 
 
 def get(server, path):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(server.url.removesuffix("/metrics") + path, timeout=10) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()
@@ -50,9 +55,9 @@ def sample(name, **labels):
     return REGISTRY.get_sample_value(name, labels)
 
 
-def test_a_job_is_healthy_until_a_query_is_dead(server):
+def test_a_job_is_healthy_until_a_query_is_dead(server, reasons):
     assert get(server, "/healthz") == (200, "ok\n")
-    server.reasons.append("not running: statistics")
+    reasons.append("not running: statistics")
     assert get(server, "/healthz") == (503, "not running: statistics\n")
 
 
@@ -61,6 +66,12 @@ def test_metrics_are_in_prometheus_text(server):
     status, text = get(server, "/metrics?name=x")
     assert status == 200
     assert 'kappa_output_rows_total{job="written",target="events"} 12.0' in text.splitlines()
+
+
+def test_a_port_that_is_taken_is_named(server):
+    port = int(server.url.split(":")[2].split("/")[0])
+    with pytest.raises(UserError, match=f"KAPPA_METRICS_PORT={port}: Address already in use; choose another"):
+        MetricsServer(Settings(metrics_port=port), lambda: None)
 
 
 def test_another_path_is_not_found(server):
