@@ -1,7 +1,7 @@
 """The indexer: statistics, novelties and rejected records into Elasticsearch, each document once.
 
-A batch is read, converted and written; then its positions and rejects are committed in one Kafka transaction. Whatever
-is killed in between, the batch is read again and writes the same documents under the same ids.
+A batch is read, converted and written; then its positions are committed, in one Kafka transaction with its rejects if
+it has any. Whatever is killed in between, the batch is read again and writes the same documents under the same ids.
 """
 
 import json
@@ -19,8 +19,8 @@ from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
 from infra.topics import LIVE, load_topics
 from jobs.indexer import documents
 from jobs.indexer.batch import REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
-from jobs.indexer.intake import Abandoned, Intake, positions
-from jobs.indexer.outbox import Aborted, Outbox
+from jobs.indexer.intake import Abandoned, Intake, Interrupted, positions
+from jobs.indexer.outbox import Outbox
 from jobs.runtime.settings import Settings
 
 KINDS: dict[str, Kind] = {"statistics": "statistics", "novelties": "novelties", "events.rejected": "rejected"}
@@ -35,8 +35,8 @@ _log = structlog.get_logger(__name__)
 def run(settings: Settings, stop: threading.Event, instance: str = "0") -> None:
     """Index a generation's topics until `stop` is set; then finish the batch and return.
 
-    `instance` tells apart indexers that share the partitions. One started again under its name takes over at once; a
-    second one started by mistake fences the first.
+    `instance` tells apart indexers that share the partitions. Of two with the same name, the later one fences the other
+    when that rejects a record.
 
     Raises:
         UserError: the broker can't be reached, a topic is missing, or another indexer took over.
@@ -45,7 +45,7 @@ def run(settings: Settings, stop: threading.Event, instance: str = "0") -> None:
     topics = load_topics(settings.topics_file).in_generation(settings.generation)
     kinds = {topics[topic].name: kind for topic, kind in KINDS.items()}
     client = connect(settings.elasticsearch_url, settings.elasticsearch_user, settings.elasticsearch_password)
-    intake = Intake(settings.kafka_bootstrap, name, instance, kinds, stop)
+    intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:
         outbox = Outbox(settings.kafka_bootstrap, f"{name}.{instance}", topics["events.rejected"].name, stop)
         Indexer(intake, outbox, client, kinds, settings.generation).run(stop)
@@ -101,12 +101,18 @@ class Indexer:
         batch = convert(messages, self._kinds)
         faults = [*batch.faults, *self._write(batch)]
         try:
-            self._outbox.commit(self._rejects(faults), positions(messages), self._intake.membership())
-        except Aborted as error:
-            _log.warning("transaction aborted", reason=str(error))
-            self._intake.rewind(messages)
+            self._commit(self._rejects(faults), positions(messages))
+        except Interrupted as error:
+            _log.warning("commit interrupted", reason=str(error))
+            self._intake.rewind()
         else:
             REFUSALS.inc(len(faults))
+
+    def _commit(self, rejects: Sequence[dict[str, Any]], offsets: Mapping[tuple[str, int], int]) -> None:
+        if rejects:
+            self._outbox.commit(rejects, offsets, self._intake.membership())
+        else:
+            self._intake.commit(offsets)
 
     def _write(self, batch: Batch) -> list[Fault]:
         """Write the documents; returns what Elasticsearch refused."""

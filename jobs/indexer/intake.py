@@ -2,11 +2,11 @@
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
 
 from infra.errors import UserError
@@ -26,10 +26,14 @@ class Abandoned(Exception):
     """The batch is not ours to finish: we stop, or its partitions were taken away. Nothing of it was committed."""
 
 
+class Interrupted(Exception):
+    """A commit didn't end as it should: it is done in whole, or not at all. The group's offsets say which."""
+
+
 class Intake:
     """Reads committed records of some topics; its positions only ever come from the group's committed offsets."""
 
-    def __init__(self, bootstrap: str, group: str, instance: str, topics: Iterable[str], stop: threading.Event) -> None:
+    def __init__(self, bootstrap: str, group: str, topics: Iterable[str], stop: threading.Event) -> None:
         self._topics = list(topics)
         self._stop = stop
         self._held: list[Message] = []
@@ -40,8 +44,7 @@ class Intake:
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
-                "group.instance.id": f"{group}.{instance}",  # a restart keeps its partitions, at once
-                "session.timeout.ms": 10_000,  # then a stopped one has left the group, and its offsets may be reset
+                "session.timeout.ms": 10_000,  # how long the partitions of a killed one wait for its successor
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -55,11 +58,7 @@ class Intake:
         self._consumer.subscribe(self._topics, on_revoke=self._forget)
 
     def gather(self) -> list[Message]:
-        """What arrives within the linger time and the bounds of a batch.
-
-        Raises:
-            UserError: another member has taken this one's name.
-        """
+        """What arrives within the linger time and the bounds of a batch."""
         deadline = time.monotonic() + LINGER_SECONDS
         while not self._is_full() and not self._stop.is_set() and (left := deadline - time.monotonic()) > 0:
             self._poll(left)
@@ -86,14 +85,36 @@ class Intake:
         """Read again after `wait`."""
         self._consumer.resume(self._consumer.assignment())
 
-    def rewind(self, messages: Iterable[Message]) -> None:
-        """Go back to where these messages began."""
-        first: dict[tuple[str, int], int] = {}
-        for message in [*messages, *self._held]:
-            first.setdefault((message.topic, message.partition), message.offset)
+    def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit the offset to read next of each partition; refused if they aren't ours any more.
+
+        Raises:
+            Interrupted: go on from the group's committed offsets.
+        """
+        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        try:
+            self._consumer.commit(offsets=places, asynchronous=False)
+        except KafkaException as error:
+            raise Interrupted(error.args[0].str()) from error
+
+    def rewind(self) -> None:
+        """Go back to the committed offsets.
+
+        Raises:
+            Abandoned: told to stop before the broker answered.
+        """
         self._drop()
-        for (topic, partition), offset in first.items():
-            self._consumer.seek(TopicPartition(topic, partition, offset))
+        for place in self._committed():
+            self._consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, OFFSET_BEGINNING)))
+
+    def _committed(self) -> list[TopicPartition]:
+        while not self._stop.is_set():
+            try:
+                return self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS)
+            except KafkaException as error:
+                _log.warning("kafka unavailable", reason=error.args[0].str())
+                self._stop.wait(LINGER_SECONDS)
+        raise Abandoned("told to stop")
 
     def membership(self) -> Any:
         """The group's metadata, by which the broker knows a member that is no longer one."""
@@ -132,7 +153,7 @@ class Intake:
             self._held.append(_received(message))
             self._bytes += len(message)
         elif error.code() == KafkaError._FATAL:
-            raise UserError(f"indexer: another one of the same name took over ({error.str()}); stop one of the two")
+            raise KafkaException(error)
         else:
             _log.warning("kafka unavailable", reason=error.str())
 

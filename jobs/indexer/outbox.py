@@ -2,76 +2,106 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, NoReturn
 
 import orjson
 import structlog
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from infra.errors import UserError
+from jobs.indexer.intake import Interrupted
 
 Positions = Mapping[tuple[str, int], int]
 
 CALL_SECONDS = 10
+DEADLINE_SECONDS = 25  # of a transaction: longer than its calls may take
 
 _log = structlog.get_logger(__name__)
-
-
-class Aborted(Exception):
-    """The transaction came to nothing: neither records nor positions were committed."""
 
 
 class Outbox:
     """Commits positions and rejected records together, so that a repeated batch can't reject a record twice.
 
-    Batches without rejects take the same way: one path to be right, and the broker fences a second indexer of the same
-    `transactional_id`, which a plain commit would not.
+    Only for batches that reject something. For the others a plain commit is enough, as documents overwrite themselves,
+    and it doesn't depend on librdkafka's send_offsets_to_transaction, which can hang when the broker dies.
     """
 
     def __init__(self, bootstrap: str, transactional_id: str, topic: str, stop: threading.Event) -> None:
-        self._id = transactional_id
+        self._config = {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 20_000,  # one lasts milliseconds; one left open holds up the group's offsets
+        }
         self._topic = topic
         self._stop = stop
-        self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
-        self._insist(self._producer.init_transactions)
+        self._producer = self._open()
 
     def commit(self, records: Sequence[Mapping[str, Any]], positions: Positions, group: Any) -> None:
         """Write the rejected records and commit `positions` for the consumer whose group metadata is `group`.
 
         Raises:
-            Aborted: nothing was committed; the batch may be tried again.
+            Interrupted: go on from the group's committed offsets.
             UserError: another indexer has taken over this `transactional_id`.
         """
         offsets = [TopicPartition(name, partition, offset) for (name, partition), offset in positions.items()]
-        try:
-            self._producer.begin_transaction()
+        producer = self._producer
+
+        def transact() -> None:
+            producer.begin_transaction()
             for record in records:
-                self._producer.produce(self._topic, key=_place(record), value=orjson.dumps(record))
-            self._insist(self._producer.send_offsets_to_transaction, offsets, group)
-            self._insist(self._producer.commit_transaction)
+                producer.produce(self._topic, key=_place(record), value=orjson.dumps(record))
+            producer.send_offsets_to_transaction(offsets, group, CALL_SECONDS)
+            producer.commit_transaction(CALL_SECONDS)
+
+        try:
+            _within(DEADLINE_SECONDS, transact)
         except KafkaException as error:
-            self._give_up(error)
+            self._check_fenced(error)
+            self._recover(error)
+        except TimeoutError as error:
+            self._recover(error)
 
-    def _give_up(self, failure: KafkaException) -> None:
+    def _check_fenced(self, failure: KafkaException) -> None:
         error = failure.args[0]
-        if error.fatal():
-            raise UserError(f"{self._id}: another indexer took over ({error.str()}); stop one of the two") from failure
-        if not error.txn_requires_abort():
-            raise failure
-        self._insist(self._producer.abort_transaction)
-        raise Aborted(error.str()) from failure
+        if error.code() in {KafkaError._FENCED, KafkaError.PRODUCER_FENCED}:
+            name = self._config["transactional.id"]
+            raise UserError(f"{name}: another indexer took over ({error.str()}); stop one of the two") from failure
 
-    def _insist(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Repeat a call while Kafka asks for it, until told to stop: the next start settles what's left open."""
+    def _recover(self, failure: Exception) -> NoReturn:
+        """Settle the transaction by a new producer's start: it commits what was decided and aborts the rest."""
+        self._producer = self._open()
+        raise Interrupted(str(failure)) from failure
+
+    def _open(self) -> Producer:
         while True:
+            producer = Producer(self._config)
             try:
-                return call(*arguments, CALL_SECONDS)
+                producer.init_transactions(CALL_SECONDS)
             except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-                if self._stop.is_set():
-                    raise Aborted(error.args[0].str()) from error
+                if not error.args[0].retriable() or self._stop.is_set():
+                    raise Interrupted(error.args[0].str()) from error
                 _log.warning("kafka unavailable", reason=error.args[0].str())
+            else:
+                return producer
+
+
+def _within(seconds: float, call: Callable[[], None]) -> None:
+    """Call, but raise TimeoutError after a while: when its broker dies, send_offsets_to_transaction may never return.
+
+    A call that hangs keeps its thread, and with it its producer, until the process ends.
+    """
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            call()
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="transaction", daemon=True).start()
+    outcome.result(seconds)
 
 
 def _place(record: Mapping[str, Any]) -> str:
