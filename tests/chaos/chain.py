@@ -1,5 +1,6 @@
 """The whole chain as it really runs: servers, jobs as processes, a simulated cloud that feeds it."""
 
+import os
 import shutil
 import sys
 import threading
@@ -38,6 +39,9 @@ FAULTS = (
     "cpu_hog:vm-17@+30s/40s",
     "silence:vm-20@+30s/50s",
 )
+
+# Most of these JVMs live for seconds: less compilation, no threads for collecting garbage.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 Offsets = dict[tuple[str, int], int]
 
@@ -118,7 +122,7 @@ class Chain:
             "KAPPA_TRIGGER_SECONDS": "1",
             "KAPPA_ARCHIVE_TRIGGER_SECONDS": "5",
             "KAPPA_JARS": str(default_jars()),
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # most of these JVMs live for seconds
+            "JAVA_TOOL_OPTIONS": os.environ.get("KAPPA_CHAOS_JAVA_OPTIONS", SHORT_LIVED),
             "PYTHONPATH": str(Path(sys.modules["jobs"].__path__[0]).parent),  # the code that the tests run
         }
 

@@ -41,6 +41,7 @@ class Job:
     process: subprocess.Popen[bytes] | None = None
     sessions: list[int] = field(default_factory=list)
     log_start: int = 0
+    started: float = 0.0
 
     def start(self) -> None:
         """Start it; the log goes on."""
@@ -55,7 +56,13 @@ class Job:
                 stderr=log,
                 start_new_session=True,
             )
+        self.started = time.monotonic()
         self.sessions.append(self.process.pid)
+
+    @property
+    def age(self) -> float:
+        """Seconds since its start."""
+        return time.monotonic() - self.started
 
     @property
     def code(self) -> int | None:
@@ -97,9 +104,12 @@ class Job:
         process.wait()
 
     def kill_jvm(self) -> None:
-        """The JVM only: the driver must end by itself."""
+        """The JVM only: the driver must end by itself. All of it if there is no JVM yet."""
         assert self.process is not None
-        _kill([process for process in session_of(self.process.pid) if _is_jvm(process)])
+        jvms = [process for process in session_of(self.process.pid) if _is_jvm(process)]
+        _kill(jvms)
+        if not jvms:
+            self.kill()
 
     def stop(self) -> None:
         """In good order; what then still lives is killed."""
