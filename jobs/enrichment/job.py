@@ -1,6 +1,7 @@
 """The declaration of the enrichment job."""
 
 from collections import defaultdict
+from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
@@ -29,11 +30,12 @@ def _finish(context: Context) -> Finish:
     return finish
 
 
-def decode(kafka: DataFrame, topics: TopicMap, present: frozenset[str]) -> DataFrame:
+def decode(kafka: DataFrame, topics: TopicMap, present: AbstractSet[str]) -> DataFrame:
     """Kafka's rows through their topics' decoders. Only formats that are present cost anything.
 
     Each of them reads the batch again: reading is cheap beside decoding.
     """
+    present = present or {topics.telemetry[0].name}  # Spark's first batch may be empty
     by_format: dict[str, list[str]] = defaultdict(list)
     for topic in topics.telemetry:
         if topic.format and topic.name in present:
