@@ -41,7 +41,6 @@ class Job:
     process: subprocess.Popen[bytes] | None = None
     sessions: list[int] = field(default_factory=list)
     log_start: int = 0
-    started: float = 0.0
 
     def start(self) -> None:
         """Start it; the log goes on."""
@@ -56,13 +55,7 @@ class Job:
                 stderr=log,
                 start_new_session=True,
             )
-        self.started = time.monotonic()
         self.sessions.append(self.process.pid)
-
-    @property
-    def age(self) -> float:
-        """Seconds since its start."""
-        return time.monotonic() - self.started
 
     @property
     def code(self) -> int | None:

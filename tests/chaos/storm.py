@@ -11,8 +11,7 @@ from infra.local.server import Server
 from tests.chaos.chain import Chain
 from tests.chaos.processes import Job, until
 
-START_SECONDS = 240.0
-IDLE_SECONDS = 45.0
+PATIENCE_SECONDS = 75.0  # a job whose predecessor in the chain is dead has nothing to do: it is struck all the same
 DIES_SECONDS = 60.0  # how long a driver may take to notice that its JVM is gone
 
 
@@ -32,12 +31,7 @@ def job_target(chain: Chain, name: str) -> Target:
     job = chain.jobs[name]
     if name == "indexer":
         return Target(name, lambda: job.code is None, lambda rng: _strike(job, job.kill), 3.0, 12.0)
-    return Target(name, lambda: _works(job), lambda rng: _strike(job, _way(job, rng)), 25.0, 5.0)
-
-
-def _works(job: Job) -> bool:
-    """Whether it has ended a batch since its start, or has had the time to, without any input perhaps."""
-    return job.said('"event": "batch"') or (job.said('"event": "started"') and job.age > IDLE_SECONDS)
+    return Target(name, lambda: job.said('"event": "batch"'), lambda rng: _strike(job, _way(job, rng)), 25.0, 5.0)
 
 
 def _way(job: Job, rng: Random) -> Callable[[], None]:
@@ -93,7 +87,7 @@ def _timeline(
             if while_starting:
                 time.sleep(rng.uniform(0, target.start_seconds))
             else:
-                until(lambda: _ready(chain, target), START_SECONDS, f"{target.name} does not get ready", 0.1)
+                _await_ready(chain, target)
                 time.sleep(rng.uniform(0, target.work_seconds))
             target.strike(rng)
             struck[target.name] += 1
@@ -101,6 +95,8 @@ def _timeline(
         failures.append(error)
 
 
-def _ready(chain: Chain, target: Target) -> bool:
-    chain.check()
-    return target.ready()
+def _await_ready(chain: Chain, target: Target) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not target.ready() and time.monotonic() < deadline:
+        chain.check()
+        time.sleep(0.1)
