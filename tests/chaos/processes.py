@@ -108,7 +108,7 @@ class Job:
         """In good order; what then still lives is killed."""
         if self.process is None:
             return
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGTERM)  # nothing happens if it has ended
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_SECONDS)
         self.clean()

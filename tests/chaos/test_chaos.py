@@ -8,6 +8,7 @@ import shutil
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,25 +59,38 @@ def test_storm_over_broker_and_elasticsearch(chain, play):
         scenario.kills += storm(chain, targets, KILLS, SEED)
 
 
-@pytest.mark.parametrize("name", ["enrichment", "indexer"])
-def test_two_copies_of_one_job(chain, play, name):
+def test_two_copies_of_one_job(chain, play):
     """The second fences the first, which says so and ends for good."""
+    with play(chain, "two copies of enrichment") as scenario, second_copy(chain, "enrichment") as (first, second):
+        until(lambda: first.code is not None, START_SECONDS, "both copies run")
+        said = first.output().splitlines()[-1]
+        scenario.notes["the first said"] = said
+        assert first.code == 2 and "another copy of this job runs" in said, first.output()[-900:]
+        chain.catch_up()
+        assert second.code is None, second.output()[-900:]
+
+
+def test_two_indexers(chain, play):
+    """They share the partitions, whoever rejects a record first; every document is there once all the same."""
+    with play(chain, "two copies of the indexer") as scenario, second_copy(chain, "indexer") as (first, second):
+        time.sleep(20)
+        chain.catch_up()
+        scenario.notes["exit codes"] = [first.code, second.code]
+
+
+@contextmanager
+def second_copy(chain, name: str):
+    """A second process of a job; the first is not started again until the second is gone."""
     first = chain.jobs[name]
     second = Job(f"{name}-2", first.command, first.environment, chain.home / f"log/{name}-2.log")
-    with play(chain, f"two copies of {name}") as scenario:
-        chain.catch_up()
-        chain.hold(name)
-        second.start()
-        try:
-            until(lambda: None not in (first.code, second.code) or first.code is not None, START_SECONDS, "both run")
-            said = first.output().splitlines()[-1]
-            scenario.notes["the first said"] = said
-            assert first.code == 2 and ("another copy" in said or "another indexer" in said), first.output()[-900:]
-            chain.catch_up()
-            assert second.code is None, second.output()[-900:]
-        finally:
-            second.stop()
-        chain.release(name)
+    chain.catch_up()
+    chain.hold(name)
+    second.start()
+    try:
+        yield first, second
+    finally:
+        second.stop()
+        chain.restart(name)
 
 
 def test_disk_full_under_delta(chain, play, lot):
@@ -138,7 +152,7 @@ def test_lost_checkpoint(chain, play):
         assert job.code == 2 and "the checkpoint was lost or replaced" in scenario.notes["it said"]
         shutil.rmtree(folder)
         shutil.move(kept, folder)
-        chain.release(job.name)
+        chain.restart(job.name)
 
 
 def test_way_back_by_a_new_generation(chain, play):
