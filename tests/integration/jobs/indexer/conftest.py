@@ -21,7 +21,7 @@ from infra.topics import TopicMap, load_topics
 from jobs.indexer.indexer import KINDS, index_of, run
 from jobs.runtime.settings import Settings
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 
 
 class Chain:
