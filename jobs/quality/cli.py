@@ -1,0 +1,58 @@
+"""`kappa quality`: how good the detector is, on recorded data with known answers."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from infra.errors import UserError
+from jobs.quality import nab, nab_run, smd
+from jobs.quality.peers import PEERS
+
+app = typer.Typer()
+console = Console(stderr=True)
+
+
+@app.command()
+def quality(
+    nab_folder: Annotated[Path | None, typer.Option("--nab", help="a folder of NAB's form: data/, labels/")] = None,
+    smd_folder: Annotated[
+        Path | None, typer.Option("--smd", help="a folder of SMD's form: NAME.test.csv.gz ...")
+    ] = None,
+    peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
+    report: Annotated[Path, typer.Option("--json", help="where the report goes")] = Path("build/quality.json"),
+) -> None:
+    """Score the detector in one pass over recorded data, without a look at the labels.
+
+    Example: kappa quality --nab data/nab --smd data/smd --peer windowed_gaussian --json build/quality.json
+    """
+    if nab_folder is None and smd_folder is None:
+        raise UserError("quality: nothing to measure; give --nab DIR or --smd DIR")
+    unknown = sorted(set(peers or []) - set(PEERS))
+    if unknown:
+        raise UserError(f"--peer {unknown[0]}: unknown; use {', '.join(PEERS)}")
+    figures: dict[str, Any] = {}
+    if nab_folder is not None:
+        data = nab.load(nab_folder)
+        with console.status(f"NAB: {len(data)} files"):
+            figures["nab"] = nab_run.measure(data)
+    if smd_folder is not None:
+        figures["smd"] = _smd(smd.load(smd_folder), peers or [])
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+    Console().print_json(orjson.dumps(figures).decode())
+
+
+def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, dict[str, float]]:
+    figures = {}
+    with console.status(f"SMD: {len(machines)} machines"):
+        scores = smd.ours(machines)
+        limit = smd.threshold(machines[0].test.shape[1])
+        figures["ours"] = smd.figures(machines, scores, limit)
+        figures["ours_at_peers_budget"] = smd.figures(machines, scores, None)
+    for name in peers:
+        with console.status(f"SMD: {name}"):
+            figures[name] = smd.figures(machines, smd.peer(machines, PEERS[name]), None)
+    return figures

@@ -1,0 +1,78 @@
+"""Streaming peers, each as its documentation uses it: score the minute, then learn it.
+
+river, rrcf and pyod are installed only where quality is measured (requirements-bench.lock).
+"""
+
+from collections import deque
+
+import numpy as np
+
+from jobs.detector.model_tails import Floats
+
+
+def half_space_trees(values: Floats) -> Floats:
+    """river's HalfSpaceTrees with its defaults, values scaled online to 0..1."""
+    from river import anomaly, preprocessing  # type: ignore[import-not-found]
+
+    scaler, trees = preprocessing.MinMaxScaler(), anomaly.HalfSpaceTrees(seed=1)
+    scores = np.zeros(len(values))
+    for row, x in enumerate(values):
+        features = dict(enumerate(x.tolist()))
+        scaler.learn_one(features)
+        scaled = scaler.transform_one(features)
+        scores[row] = trees.score_one(scaled)
+        trees.learn_one(scaled)
+    return scores
+
+
+def random_cut_forest(values: Floats, trees: int = 20, size: int = 128) -> Floats:
+    """rrcf's streaming forest: the mean collusive displacement of the newest point."""
+    import rrcf  # type: ignore[import-not-found]
+
+    np.random.seed(1)
+    forest = [rrcf.RCTree() for _ in range(trees)]
+    scores = np.zeros(len(values))
+    for row, point in enumerate(values):
+        for tree in forest:
+            if len(tree.leaves) >= size:
+                tree.forget_point(row - size)
+            tree.insert_point(point, index=row)
+            scores[row] += tree.codisp(row) / trees
+    return scores
+
+
+def windowed_gaussian(values: Floats, window: int = 1440) -> Floats:
+    """The largest |z| of the metrics against the mean and deviation of the last day."""
+    scores = np.zeros(len(values))
+    total, squares = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    past: deque[Floats] = deque()
+    for row, x in enumerate(values):
+        if past:
+            mean = total / len(past)
+            deviation = np.sqrt(np.maximum(squares / len(past) - np.square(mean), 1e-8))
+            scores[row] = float(np.max(np.abs(x - mean) / deviation))
+        past.append(x)
+        total, squares = total + x, squares + np.square(x)
+        if len(past) > window:
+            gone = past.popleft()
+            total, squares = total - gone, squares - np.square(gone)
+    return scores
+
+
+def online_ecod(values: Floats, refit: int = 1440) -> Floats:
+    """pyod's ECOD, fitted anew each day to all that was seen."""
+    from pyod.models.ecod import ECOD  # type: ignore[import-not-found]
+
+    scores = np.zeros(len(values))
+    for first in range(refit, len(values), refit):
+        model = ECOD().fit(values[max(0, first - 5 * refit) : first])
+        scores[first : first + refit] = model.decision_function(values[first : first + refit])
+    return scores
+
+
+PEERS = {
+    "half_space_trees": half_space_trees,
+    "random_cut_forest": random_cut_forest,
+    "windowed_gaussian": windowed_gaussian,
+    "online_ecod": online_ecod,
+}
