@@ -40,7 +40,7 @@ class TableQuery:
 
     def start(self, gate: Gate) -> StreamingQuery:
         """Start it from its checkpoint."""
-        stream = self.context.stream(*(topic.name for topic in self.table.topics), headers=True)
+        stream = self.context.stream("log", *(topic.name for topic in self.table.topics), headers=True)
         seconds = self.context.settings.archive_trigger_seconds
         return start_query(
             self.name, self.table.rows(stream), gate.guard(self.table.name, self._write), self.context, seconds

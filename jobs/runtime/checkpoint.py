@@ -21,22 +21,14 @@ class Checkpoint:
 
     def end_offsets(self, batch_id: int) -> Offsets:
         """Where batch `batch_id` ends, over all Kafka sources of the query."""
-        # Spark's offset log: a version line, a line of batch metadata, then one line a source.
+        # Spark's offset log, version 2: a version line, a line of batch metadata, then a line `name:{offsets}` a source.
         sources = self._read(f"offsets/{batch_id}").splitlines()[2:]
         return {
             (topic, int(partition)): offset
             for source in sources
-            if source != "-"
-            for topic, partitions in json.loads(source).items()
+            for topic, partitions in json.loads(source.split(":", 1)[1]).items()
             for partition, offset in partitions.items()
         }
-
-    def topics(self, batch_id: int) -> frozenset[str]:
-        """The topics that have records in batch `batch_id`."""
-        before = self.end_offsets(batch_id - 1) if batch_id > 0 else {}
-        return frozenset(
-            partition[0] for partition, end in self.end_offsets(batch_id).items() if end > before.get(partition, 0)
-        )
 
     def _read(self, name: str) -> str:
         jvm = self.spark._jvm

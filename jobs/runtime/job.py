@@ -17,10 +17,14 @@ class Context:
     settings: Settings
     topics: TopicMap
 
-    def stream(self, *topics: str, headers: bool = False) -> DataFrame:
-        """Kafka's rows of `topics`, from their beginning, committed records only."""
+    def stream(self, source: str, *topics: str, headers: bool = False) -> DataFrame:
+        """Kafka's rows of `topics`, from their beginning, committed records only.
+
+        The checkpoint knows the source by the name `source`, so others can be added beside it later.
+        """
         return (
             self.spark.readStream.format("kafka")
+            .name(source)
             .option("kafka.bootstrap.servers", self.settings.kafka_bootstrap)
             .option("subscribe", ",".join(topics))
             .option("startingOffsets", "earliest")
@@ -33,8 +37,7 @@ class Context:
         )
 
 
-# A micro-batch and the topics that have records in it -> addressed records.
-Finish = Callable[[DataFrame, frozenset[str]], DataFrame]
+Finish = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)

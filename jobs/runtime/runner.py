@@ -133,14 +133,19 @@ class ChainQuery:
         """One micro-batch: its records, then its closing. Both know a batch that they have seen."""
         sink, closing = self._open()
         closing.check(batch_id)
-        records = self.finish(frame, self.checkpoint.topics(batch_id)) if self.finish else frame
-        summary = sink.write(records, batch_id)
+        summary = sink.write(self._records(frame), batch_id)
         reach("written")
         end = self.checkpoint.end_offsets(batch_id)
         ticks = self.ticks.after(end, summary.source_timestamps) if self.ticks else ()
         closing.close(batch_id, end, ticks)
         reach("closed")
         metrics.observe_write(self.job.name, summary.rows_by_topic, summary.skipped_tasks)
+
+    def _records(self, frame: DataFrame) -> DataFrame:
+        if self.finish is None:
+            return frame
+        # As many transactions as cores, not as source partitions; by key, so that a repeated batch falls alike.
+        return self.finish(frame).repartition(self.context.settings.shuffle_partitions, "key")
 
     def _open(self) -> tuple[TransactionalSink, Closing]:
         """Not before the first batch: only then has Spark given the checkpoint its identity."""

@@ -27,6 +27,9 @@ _FIXED = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # Sources are known by name: a format that is added to the map must not shift the others' offsets.
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
 }
 
 

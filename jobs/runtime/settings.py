@@ -31,8 +31,8 @@ class Settings(BaseSettings):
     archive_trigger_seconds: float = Field(30.0, gt=0)
     # Bounds a batch, and with it the memory of a job that has a backlog.
     max_offsets_per_trigger: int = Field(20_000, gt=0)
-    # Fixed for the life of a checkpoint: state is laid out by it.
-    shuffle_partitions: int = Field(4, gt=0)
+    # Fixed for the life of a checkpoint: state is laid out by it. About one a core.
+    shuffle_partitions: int = Field(2, gt=0)
     transaction_timeout_seconds: int = Field(600, ge=10, le=900)
     drain_seconds: float = Field(60.0, gt=0)  # how long SIGTERM waits for the batch
 

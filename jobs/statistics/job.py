@@ -13,7 +13,7 @@ from jobs.statistics.shard import fold
 
 def _build(context: Context) -> DataFrame:
     events, statistics = context.topics["events"].name, context.topics["statistics"].name
-    folded = fold_shards(context.stream(events), partial(fold, load_settings()))
+    folded = fold_shards(context.stream("events", events), partial(fold, load_settings()))
     return folded.transform(to_records, statistics, same_partition=True)
 
 

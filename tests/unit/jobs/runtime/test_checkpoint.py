@@ -5,11 +5,10 @@ import pytest
 from jobs.runtime.checkpoint import Checkpoint
 
 METADATA = '{"id":"5d1a3a52-6d52-4f6f-9e6b-7f5c3e0f7c11"}'
-OFFSETS = """v1
+OFFSETS = """v2
 {"batchWatermarkMs":0,"batchTimestampMs":1760000000000,"conf":{"spark.sql.shuffle.partitions":"4"}}
-{"telemetry.otlp.metrics":{"1":20,"0":10}}
--
-{"telemetry.syslog":{"0":7},"telemetry.lines":{"0":0}}
+otlp_metrics_json:{"telemetry.otlp.metrics":{"1":20,"0":10}}
+syslog_json:{"telemetry.syslog":{"0":7},"telemetry.lines":{"0":0}}
 """
 
 
