@@ -1,11 +1,13 @@
 """The detector's model: every series of a shard at once, one window at a time, in constant state.
 
-Each series holds, in about 300 bytes (`BYTES_PER_SERIES`):
+Each series holds, in about 1 kB (`BYTES_PER_SERIES`), whatever its history:
 
 - *level*, normal-inverse-gamma over window means: is this value like the past?
 - *step*, normal-inverse-gamma over differences of successive windows: is this a jump? (drifting series)
 - *rate*, gamma-Poisson over counts (log templates; an absent one is a zero). A count is also judged on Anscombe's
   scale by level and step; the mixture of both models forgives overdispersion.
+- *season*, a profile of the hours of a working day and of a weekend: is it usual at this time? (model_season)
+- *spell*, the mean level score of the last windows: is it a little strange for too long?
 - a *tail* per statistic: what past scores were like, so that a score means what it says on real data.
 - an *episode*: a surprise starts it; the model of the old normal rests while a challenger learns the new one.
   Values that return end it (anomaly); if they stay, the challenger takes over (state change) and the old model is
@@ -33,14 +35,14 @@ RETURNED = 2  # windows in a row inside the expected interval that end an episod
 RARE_CHANGES = 8  # fewer changes than this say little about the size of a change
 QUIET_SURPRISE = 3.0  # the mean surprise above which forgetting speeds up
 FASTEST_MEMORY = 10.0
-TRUST_POWER = 3.0
-SURPRISE_MEMORY = 20.0
-SPELL_MEMORY = 8.0
+TRUST_POWER = 3.0  # how fast the influence of an outlier falls beyond three scales
+SURPRISE_MEMORY = 20.0  # windows
+SPELL_MEMORY = 8.0  # windows
 SPELL_CAP = 6.0
 SPELL_AFTER = 40  # windows; before, the level's own error makes neighbouring scores alike
 SAME = 1e-4  # a smaller relative change is none
 POISSON_TRUST = 10.0  # half the windows that the prior is worth by which a count on Anscombe's scale has variance 1
-NO_DRIFT = 20.0
+NO_DRIFT = 20.0  # windows that the prior of steps without drift is worth
 SHRINKAGE = 5.0  # half the windows that an autocorrelation needs to be believed by half
 INTERVAL = 0.995  # the quantile at the expected interval's upper end
 

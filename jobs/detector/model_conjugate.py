@@ -7,8 +7,8 @@ import numpy as np
 from jobs.detector.model_tails import Floats, negative_binomial_score, student_t_score
 
 ONSET, FAR = 3.0, 8.0  # the tail is learned in two pieces, from these scores on
-FAR_SCALE = 20.0
-PRIOR_HITS = 15.0
+FAR_SCALE = 20.0  # lengths far beyond it count by their logarithm
+PRIOR_HITS = 15.0  # exceedances that the model's own tail is worth, as a prior
 JEFFREYS = 0.5  # the shape of Jeffreys' prior of a Poisson rate
 
 
