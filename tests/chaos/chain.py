@@ -29,7 +29,7 @@ from tests.chaos.reading import last_ticks
 
 SPARK_JOBS = ("enrichment", "statistics", "detector", "archive")
 JOBS = (*SPARK_JOBS, "indexer")
-SETTLE_SECONDS = 300.0
+SETTLE_SECONDS = 600.0
 # What makes late, rejected and surprising records, from early on and for as long as a scenario may last.
 FAULTS = (
     "late:vm-05@+5s/30m",
