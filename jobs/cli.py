@@ -15,6 +15,7 @@ from infra.errors import UserError
 from jobs import chain
 from jobs.demo import cli as demo_cli
 from jobs.enrichment import cli as inventory_cli
+from jobs.quality import cli as quality_cli
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
 from jobs.runtime.supervisor import supervise
@@ -30,6 +31,7 @@ app.add_typer(inventory_cli.app, name="inventory")
 app.add_typer(simulator_cli.app)
 app.add_typer(host_cli.app)
 app.add_typer(demo_cli.app)
+app.add_typer(quality_cli.app)
 
 
 class Step(StrEnum):

@@ -16,7 +16,8 @@ SCHEMA_VERSION = b"novelties/1"
 
 def _build(context: Context) -> DataFrame:
     statistics, novelties = context.topics["statistics"].name, context.topics["novelties"].name
-    folded = fold_shards(context.stream("statistics", statistics), partial(_fold, DetectorSettings()))
+    settings = DetectorSettings(shards=context.topics["statistics"].partitions)
+    folded = fold_shards(context.stream("statistics", statistics), partial(_fold, settings))
     return folded.transform(to_records, novelties, same_partition=False)
 
 

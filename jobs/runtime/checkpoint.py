@@ -21,7 +21,7 @@ class Checkpoint:
 
     def end_offsets(self, batch_id: int) -> Offsets:
         """Where batch `batch_id` ends, over all Kafka sources of the query."""
-        # Spark's offset log, version 2: a version line, a line of batch metadata, then a line `name:{offsets}` a source.
+        # Spark's offset log, version 2: a version line, a line of metadata, then a line `name:{offsets}` a source.
         sources = self._read(f"offsets/{batch_id}").splitlines()[2:]
         return {
             (topic, int(partition)): offset
