@@ -81,7 +81,7 @@ def machine(resource: Column) -> Column:
 def series(name: Column, pairs: Column) -> Column:
     """`name{key=value,...}`, sorted by key; the name alone if there are no entries."""
     texts = F.transform(F.sort_array(pairs), lambda pair: F.concat_ws("=", pair["key"], pair["value"]))
-    # concat_ws, since concat works out its type anew for each row inside a lambda: a third of the whole decoder's time.
+    # concat_ws, since concat works out its type anew for each row inside a lambda.
     labelled = F.concat_ws("", name, F.lit("{"), F.array_join(texts, ","), F.lit("}"))
     return F.when(F.size(pairs) == 0, name).otherwise(labelled)
 

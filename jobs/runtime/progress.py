@@ -65,8 +65,8 @@ class Closing:
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
 
-# Brokers stamp the records; their clocks may differ by this much when a partition's leader changes.
-BROKER_CLOCK_SKEW_MS = 1_000
+# Brokers' clocks differ, and a replicated record is seen later than it was stamped: by at most this much together.
+TICK_MARGIN_MS = 5_000
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Ticker:
             (self.newest[partition] if partition in behind else frontier) - self.lateness_ms[partition[0]]
             for partition in end
         ]
-        tick = min(bounds) - BROKER_CLOCK_SKEW_MS
+        tick = min(bounds) - TICK_MARGIN_MS
         if tick <= self.tick_ms:
             return None
         self.tick_ms = tick

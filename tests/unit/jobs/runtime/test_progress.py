@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.topics import load_topics
-from jobs.runtime.progress import BROKER_CLOCK_SKEW_MS, Ticker, lateness_by_topic, tick_records
+from jobs.runtime.progress import TICK_MARGIN_MS, Ticker, lateness_by_topic, tick_records
 
 LATENESS = 20_000
 A, B = ("metrics", 0), ("metrics", 1)
@@ -18,7 +18,7 @@ def ticker():
 
 
 def tick_at(timestamp, lateness=LATENESS):
-    return timestamp - lateness - BROKER_CLOCK_SKEW_MS
+    return timestamp - lateness - TICK_MARGIN_MS
 
 
 def test_a_partition_read_to_its_end_ticks_its_lateness_behind_its_newest_record():
