@@ -1,0 +1,155 @@
+"""The chain as processes on real servers, against what the simulator knows: every event, window and archived record."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+
+from connectors.producer import CollectorProducer
+from connectors.simulator import check, feed
+from connectors.simulator.faults import SECOND, parse
+from connectors.simulator.simulation import Settings as Cloud
+from connectors.simulator.simulation import Simulation
+from connectors.simulator.truth import Truth
+from infra import admin
+from infra.jars import default_jars
+from infra.topics import DEFAULT_MAP, load_topics
+from jobs.demo.log import read_partitions
+
+JOBS = ("enrichment", "statistics", "detector", "archive")
+DEADLINE_SECONDS = 400
+FAULTS = ("late:vm-05@+60s/30s", "malformed:vm-03@+60s/20s", "wrong_clock:vm-06@+70s/20s", "new_vm:vm-new@+120s")
+
+
+@pytest.fixture(scope="module")
+def telemetry(servers, tmp_path_factory):
+    """The map with the sender's clock, its topics, and four simulated minutes in them; gives (map, folder, truth)."""
+    folder = tmp_path_factory.mktemp("chain")
+    declared = yaml.safe_load(DEFAULT_MAP.read_text())
+    declared["telemetry"]["timestamp"] = declared["topics"]["inventory"]["timestamp"] = "CreateTime"
+    topics_file = folder / "topics.yaml"
+    topics_file.write_text(yaml.safe_dump(declared, sort_keys=False))
+    admin.apply(admin.connect(servers.bootstrap), load_topics(topics_file))
+    length = 240 * SECOND
+    start = (int(datetime.now(UTC).timestamp()) - 300) * SECOND
+    cloud = Cloud(start_unix_nano=start, duration=length, machines=10, faults=tuple(parse(fault) for fault in FAULTS))
+    simulation = Simulation(cloud)
+    with Truth(folder / "truth", simulation) as truth:
+        feed.run(simulation, CollectorProducer(servers.bootstrap, simulation.topics()), truth, live=False)
+    return topics_file, folder, folder / "truth"
+
+
+@pytest.fixture(scope="module")
+def chain(servers, telemetry):
+    """The chain's topics and tables after all jobs have read everything and were stopped; gives a reader of topics."""
+    topics_file, folder, _ = telemetry
+    environment = {
+        **os.environ,
+        "KAPPA_HOME": str(folder),
+        "KAPPA_JARS": str(default_jars()),
+        "KAPPA_TOPICS_FILE": str(topics_file),
+        "KAPPA_KAFKA_BOOTSTRAP": servers.bootstrap,
+        "KAPPA_METRICS_PORT": "0",
+        "KAPPA_TRIGGER_SECONDS": "0.5",
+        "KAPPA_ARCHIVE_TRIGGER_SECONDS": "0.5",
+    }
+    processes = {
+        job: subprocess.Popen([sys.executable, "-m", "jobs.cli", "run", job], env=environment, start_new_session=True)
+        for job in JOBS
+    }
+    try:
+        _wait_until_read(servers.bootstrap, load_topics(topics_file), processes)
+        for process in processes.values():
+            process.send_signal(signal.SIGTERM)
+        codes = {job: process.wait(120) for job, process in processes.items()}
+    finally:
+        for process in processes.values():
+            process.kill()
+    return codes, lambda topic: [record for _, record in read_partitions(servers.bootstrap, topic)]
+
+
+def _wait_until_read(bootstrap, topics, processes):
+    """Each job has committed the end of what it reads, in the order of the chain."""
+    telemetry = [topic.name for topic in topics.telemetry]
+    reads = [
+        ("kappa.live.enrichment", telemetry),
+        ("kappa.live.statistics", ["events"]),
+        ("kappa.live.detector", ["statistics"]),
+        ("kappa.live.archive.log", [topic.name for topic in topics.archived]),
+    ]
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    for group, names in reads:
+        while lag := _lag(bootstrap, group, names):
+            assert time.monotonic() < deadline, f"{group} is {lag} records behind"
+            dead = {job: process.returncode for job, process in processes.items() if process.poll() is not None}
+            assert not dead, f"ended: {dead}"
+            time.sleep(1)
+
+
+def _lag(bootstrap, group, names):
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        partitions = [
+            TopicPartition(name, number)
+            for name in names
+            for number in consumer.list_topics(name, 30).topics[name].partitions
+        ]
+        committed = consumer.committed(partitions, timeout=30)
+        return sum(consumer.get_watermark_offsets(p, 30)[1] - max(p.offset, 0) for p in committed)
+    finally:
+        consumer.close()
+
+
+def test_every_job_ends_well_on_sigterm(chain):
+    codes, _ = chain
+    assert codes == dict.fromkeys(JOBS, 0)
+
+
+def test_every_accepted_event_is_there_once(chain, telemetry):
+    report = check.compare_events(telemetry[2], chain[1]("events"), until_unix_nano=2**62)
+    assert report.passed, report.examples
+
+
+def test_every_window_is_right(chain, telemetry, servers):
+    ticks: dict[int, int] = {}
+    for partition, record in read_partitions(servers.bootstrap, "statistics"):
+        ticks[partition] = max(ticks.get(partition, 0), record.get("tick_unix_nano", 0))
+    assert len(ticks) == 4
+    report = check.compare(telemetry[2], chain[1]("statistics"), until_unix_nano=min(ticks.values()))
+    assert report.passed, report.examples
+    assert report.cells > 1000
+
+
+def test_what_was_late_or_unusable_is_kept(chain, telemetry):
+    totals = orjson.loads((telemetry[2] / "totals.json").read_bytes())
+    late = sum(len(record["events"]) for record in chain[1]("events.late"))
+    rejected = chain[1]("events.rejected")
+    assert late == totals["late"] > 0
+    assert sum(record["events"] for record in rejected) == totals["rejected"]
+    assert {record["code"] for record in rejected} >= {"future"}
+    assert sum(r["events"] for r in rejected if r["code"] == "future") == totals["future"] > 0
+
+
+def test_the_new_machine_is_told(chain):
+    told = [n for n in chain[1]("novelties") if n["verdict"] == "new_entity" and n["machine"] == "vm-new"]
+    assert told
+    assert len({n["id"] for n in told if n["kind"] == "machine"}) == 1
+
+
+def test_the_archive_holds_every_record_once(chain, telemetry, servers, spark):
+    topics_file, folder, _ = telemetry
+    archived = spark.read.format("delta").load(str(folder / "delta" / "live" / "log"))
+    rows = archived.select("topic", "partition", "offset", "value").collect()
+    for name in (topic.name for topic in load_topics(topics_file).archived if topic.derived):
+        found = sorted(orjson.dumps(orjson.loads(row.value)) for row in rows if row.topic == name)
+        expected = sorted(orjson.dumps(record) for _, record in read_partitions(servers.bootstrap, name))
+        assert found == expected, name
+    places = [(row.topic, row.partition, row.offset) for row in rows]
+    assert len(places) == len(set(places))
