@@ -14,7 +14,7 @@ def run(name: str, settings: Settings, stop: threading.Event) -> None:
     Raises UserError if its surroundings are not fit.
     """
     topics = topics_of(settings)
-    check_surroundings(settings, topics)
+    check_surroundings(settings, topics, stop)
     import_module(f"jobs.{name}.job").run(settings, topics, stop)
 
 

@@ -34,6 +34,8 @@ class Settings(BaseSettings):
     # Fixed for the life of a checkpoint: state is laid out by it. About one a core.
     shuffle_partitions: int = Field(2, gt=0)
     transaction_timeout_seconds: int = Field(600, ge=10, le=900)
+    # How long a start waits for a broker that doesn't answer; the supervisor gives it to jobs that have run before.
+    broker_patience_seconds: float = Field(0.0, ge=0)
     drain_seconds: float = Field(60.0, gt=0)  # how long SIGTERM waits for the batch
 
     metrics_host: str = "127.0.0.1"

@@ -16,6 +16,7 @@ log = structlog.get_logger()
 
 USER_ERROR = 2  # the exit code of bad input: starting again would not mend it
 BACKOFF_SECONDS = (1, 2, 5, 10, 30)
+BROKER_PATIENCE_SECONDS = 3600
 STEADY_SECONDS = 60.0  # after this long a process counts as started well
 
 
@@ -53,6 +54,8 @@ class Child:
         return None
 
     def _plan_restart(self, code: int) -> None:
+        # It has run, so the address is right: if the broker is down now, it is waited for.
+        self.environment["KAPPA_BROKER_PATIENCE_SECONDS"] = str(BROKER_PATIENCE_SECONDS)
         if time.monotonic() - self.started > STEADY_SECONDS:
             self.failures = 0
         wait = BACKOFF_SECONDS[min(self.failures, len(BACKOFF_SECONDS) - 1)]
