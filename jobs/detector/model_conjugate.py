@@ -102,7 +102,9 @@ class Tail(NamedTuple):
         near = stopped * np.log1p(np.clip(score - ONSET, 0.0, FAR - ONSET) / (PRIOR_HITS + self.near))
         ended = PRIOR_HITS + self.far_hits
         far = ended * np.log1p(_compressed(score - FAR) / (PRIOR_HITS + self.far))
-        return np.where(score > ONSET, np.minimum(near + far - np.log(np.minimum(chance, 1.0)), score), score)
+        # Below the onset too: a score that comes so often says no more than that.
+        onset = -np.log(np.minimum(chance, 1.0))
+        return np.minimum(np.where(score > ONSET, near + far + onset, onset), score)
 
 
 def _compressed(length: Floats) -> Floats:

@@ -37,7 +37,7 @@ def test_a_difference_is_shown_and_not_changed(servers):
             "differs",
             {"partitions": ("7", "4"), "message.timestamp.type": ("CreateTime", "LogAppendTime")},
         ),
-        TopicState(topics["inventory"].name, "same"),
+        TopicState(topics["inventory"].name, "differs", {"message.timestamp.type": ("CreateTime", "LogAppendTime")}),
     ]
     assert apply(admin, changed) == expected
     assert compare(admin, changed) == expected

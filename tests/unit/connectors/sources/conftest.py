@@ -5,15 +5,9 @@ from pathlib import Path
 import pytest
 
 from connectors.sources import decoder
-from tests.unit.spark import session
 
 KAFKA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
 RECEIVED = datetime(2026, 11, 21, tzinfo=UTC)
-
-
-@pytest.fixture(scope="session")
-def spark():
-    return session()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.enrichment.templates import BODY_LENGTH, TEMPLATE_LENGTH, template, template_of
-from tests.unit.spark import session
 
 LOGHUB = Path(os.environ.get("KAPPA_SHARED", "../shared")) / "data" / "loghub"
 PIECES = [
@@ -31,9 +30,7 @@ LINES = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map
 
 
 @pytest.fixture(scope="module")
-def in_spark():
-    spark = session()
-
+def in_spark(spark):
     def run(lines):
         frame = spark.createDataFrame([(line,) for line in lines], "body string").coalesce(1)
         return [row[0] for row in frame.select(template(frame["body"])).collect()]
