@@ -29,7 +29,9 @@ class Scene:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", self.of_run("run-1"))
-        topics = [NewTopic(self.topic, 2, 1), NewTopic(self.settings.progress_topic, 8, 1)]
+        # The rows' times lie in 1970: with the default retention the broker deletes them under the test's hands.
+        kept = {"retention.ms": "-1"}
+        topics = [NewTopic(self.topic, 2, 1, config=kept), NewTopic(self.settings.progress_topic, 8, 1)]
         admin = connect(self.bootstrap)
         for creation in admin.create_topics(topics).values():
             creation.result()
