@@ -16,8 +16,7 @@ SCHEMA_VERSION = b"novelties/1"
 
 def _build(context: Context) -> DataFrame:
     statistics, novelties = context.topics["statistics"].name, context.topics["novelties"].name
-    settings = DetectorSettings(shards=context.topics["statistics"].partitions)
-    folded = fold_shards(context.stream("statistics", statistics), partial(_fold, settings))
+    folded = fold_shards(context.stream("statistics", statistics), partial(_fold, DetectorSettings()))
     return folded.transform(to_records, novelties, same_partition=False)
 
 
