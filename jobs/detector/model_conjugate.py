@@ -104,7 +104,8 @@ class Tail(NamedTuple):
         far = ended * np.log1p(_compressed(score - FAR) / (PRIOR_HITS + self.far))
         # Below the onset too: a score that comes so often says no more than that.
         onset = -np.log(np.minimum(chance, 1.0))
-        return np.minimum(np.where(score > ONSET, near + far + onset, onset), score)
+        supported: Floats = np.where(score > ONSET, near + far + onset, onset)
+        return np.where(supported < score, supported, score)
 
 
 def _compressed(length: Floats) -> Floats:
