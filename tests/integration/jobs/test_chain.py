@@ -20,8 +20,11 @@ from connectors.simulator.simulation import Simulation
 from connectors.simulator.truth import Truth
 from infra import admin
 from infra.jars import default_jars
+from infra.local.kafka import KafkaBroker
 from infra.topics import DEFAULT_MAP, load_topics
 from jobs.demo.log import read_partitions
+from tests.integration.conftest import free_ports
+from tests.integration.connectors.reading import until
 
 JOBS = ("enrichment", "statistics", "detector", "archive")
 DEADLINE_SECONDS = 400
@@ -29,25 +32,35 @@ FAULTS = ("late:vm-05@+60s/30s", "malformed:vm-03@+60s/20s", "wrong_clock:vm-06@
 
 
 @pytest.fixture(scope="module")
-def telemetry(servers, tmp_path_factory):
+def bootstrap(tmp_path_factory):
+    """A broker of its own: the map's names, with another clock than other tests create them with."""
+    broker = KafkaBroker(tmp_path_factory.mktemp("broker"), free_ports(4), jars=default_jars())
+    broker.spawn()
+    until(broker.ready, "the broker does not answer")
+    yield broker.address
+    broker.stop()
+
+
+@pytest.fixture(scope="module")
+def telemetry(bootstrap, tmp_path_factory):
     """The map with the sender's clock, its topics, and four simulated minutes in them; gives (map, folder, truth)."""
     folder = tmp_path_factory.mktemp("chain")
     declared = yaml.safe_load(DEFAULT_MAP.read_text())
     declared["telemetry"]["timestamp"] = declared["topics"]["inventory"]["timestamp"] = "CreateTime"
     topics_file = folder / "topics.yaml"
     topics_file.write_text(yaml.safe_dump(declared, sort_keys=False))
-    admin.apply(admin.connect(servers.bootstrap), load_topics(topics_file))
+    admin.apply(admin.connect(bootstrap), load_topics(topics_file))
     length = 240 * SECOND
     start = (int(datetime.now(UTC).timestamp()) - 300) * SECOND
     cloud = Cloud(start_unix_nano=start, duration=length, machines=10, faults=tuple(parse(fault) for fault in FAULTS))
     simulation = Simulation(cloud)
     with Truth(folder / "truth", simulation) as truth:
-        feed.run(simulation, CollectorProducer(servers.bootstrap, simulation.topics()), truth, live=False)
+        feed.run(simulation, CollectorProducer(bootstrap, simulation.topics()), truth, live=False)
     return topics_file, folder, folder / "truth"
 
 
 @pytest.fixture(scope="module")
-def chain(servers, telemetry):
+def chain(bootstrap, telemetry):
     """The chain's topics and tables after all jobs have read everything and were stopped; gives a reader of topics."""
     topics_file, folder, _ = telemetry
     environment = {
@@ -55,7 +68,7 @@ def chain(servers, telemetry):
         "KAPPA_HOME": str(folder),
         "KAPPA_JARS": str(default_jars()),
         "KAPPA_TOPICS_FILE": str(topics_file),
-        "KAPPA_KAFKA_BOOTSTRAP": servers.bootstrap,
+        "KAPPA_KAFKA_BOOTSTRAP": bootstrap,
         "KAPPA_METRICS_PORT": "0",
         "KAPPA_TRIGGER_SECONDS": "0.5",
         "KAPPA_ARCHIVE_TRIGGER_SECONDS": "0.5",
@@ -65,14 +78,14 @@ def chain(servers, telemetry):
         for job in JOBS
     }
     try:
-        _wait_until_read(servers.bootstrap, load_topics(topics_file), processes)
+        _wait_until_read(bootstrap, load_topics(topics_file), processes)
         for process in processes.values():
             process.send_signal(signal.SIGTERM)
         codes = {job: process.wait(120) for job, process in processes.items()}
     finally:
         for process in processes.values():
             process.kill()
-    return codes, lambda topic: [record for _, record in read_partitions(servers.bootstrap, topic)]
+    return codes, lambda topic: [record for _, record in read_partitions(bootstrap, topic)]
 
 
 def _wait_until_read(bootstrap, topics, processes):
@@ -117,9 +130,9 @@ def test_every_accepted_event_is_there_once(chain, telemetry):
     assert report.passed, report.examples
 
 
-def test_every_window_is_right(chain, telemetry, servers):
+def test_every_window_is_right(chain, telemetry, bootstrap):
     ticks: dict[int, int] = {}
-    for partition, record in read_partitions(servers.bootstrap, "statistics"):
+    for partition, record in read_partitions(bootstrap, "statistics"):
         ticks[partition] = max(ticks.get(partition, 0), record.get("tick_unix_nano", 0))
     assert len(ticks) == 4
     report = check.compare(telemetry[2], chain[1]("statistics"), until_unix_nano=min(ticks.values()))
@@ -143,13 +156,13 @@ def test_the_new_machine_is_told(chain):
     assert len({n["id"] for n in told if n["kind"] == "machine"}) == 1
 
 
-def test_the_archive_holds_every_record_once(chain, telemetry, servers, spark):
+def test_the_archive_holds_every_record_once(chain, telemetry, bootstrap, spark):
     topics_file, folder, _ = telemetry
     archived = spark.read.format("delta").load(str(folder / "delta" / "live" / "log"))
     rows = archived.select("topic", "partition", "offset", "value").collect()
     for name in (topic.name for topic in load_topics(topics_file).archived if topic.derived):
         found = sorted(orjson.dumps(orjson.loads(row.value)) for row in rows if row.topic == name)
-        expected = sorted(orjson.dumps(record) for _, record in read_partitions(servers.bootstrap, name))
+        expected = sorted(orjson.dumps(record) for _, record in read_partitions(bootstrap, name))
         assert found == expected, name
     places = [(row.topic, row.partition, row.offset) for row in rows]
     assert len(places) == len(set(places))
