@@ -39,7 +39,7 @@ class LocalServers:
         kafka_overrides: Mapping[str, object] | None = None,
     ) -> None:
         self.home = home.resolve()
-        jars = jars or self.home / "jars"
+        jars = (jars or self.home / "jars").resolve()
         self.kafka = [
             KafkaBroker(
                 self.home,

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from infra.errors import UserError
 from jobs.indexer.batch import Message
@@ -54,6 +55,8 @@ class Intake:
                 "enable.partition.eof": True,
             }
         )
+        # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._check_topics(bootstrap)
         self._consumer.subscribe(self._topics, on_revoke=self._forget)
 
@@ -162,10 +165,14 @@ class Intake:
             return
         self._next_measure = time.monotonic() + LAG_SECONDS
         try:
-            for position in self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS):
-                low, high = self._consumer.get_watermark_offsets(position, timeout=BROKER_SECONDS)
-                lag = high - max(low, position.offset)
-                LAG.labels("indexer", position.topic, position.partition).set(max(0, lag))
+            places = self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS)
+            ends = self._admin.list_offsets(
+                {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places},  # type: ignore[no-untyped-call]
+                request_timeout=BROKER_SECONDS,
+            )
+            for place, end in zip(places, ends.values(), strict=True):
+                lag = end.result().offset - max(place.offset, 0)
+                LAG.labels("indexer", place.topic, place.partition).set(max(lag, 0))
         except KafkaException as error:
             _log.warning("lag unknown", reason=error.args[0].str())
 
