@@ -6,9 +6,10 @@ number. A batch that is tried again finds its marker and skips; the rows of an a
 `transactional.id` is the query's name and the task's number, so the broker fences whoever wrote under it before: a lost
 executor, a speculative copy, a second driver.
 
-It needs nothing else of this project: copy the file, create `progress_topic` (never written, as many partitions as
-tasks), and give it a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka source without
-`minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/exactly-once.md has the proof.
+It needs nothing else of this project: copy this file and deadline.py, create `progress_topic` (never written, as many
+partitions as tasks), and give it a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka source
+without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/exactly-once.md has the
+proof.
 """
 
 import json
@@ -27,10 +28,14 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from connectors.sinks.deadline import within
+
 # What a frame must have. `partition` null: by the key's hash, as Java's clients do. `headers` is Kafka's own form.
 COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
 # Where a row came from: optional; WriteSummary.source_timestamps says how far each source partition has come.
 SOURCE_COLUMNS = ("source_topic", "source_partition", "source_timestamp_ms")
+
+CALL_SECONDS = 30.0  # a single answer of the broker
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -159,7 +164,7 @@ class TransactionalSink:
     def _slots(self, tasks: int) -> list[int]:
         topic = self.settings.progress_topic
         with open_consumer(self.settings.bootstrap, self.settings.group) as consumer:
-            slots = list(consumer.list_topics(topic, 30).topics[topic].partitions)
+            slots = list(consumer.list_topics(topic, CALL_SECONDS).topics[topic].partitions)
         if tasks > len(slots):
             raise ProgressError(
                 f"query {self.settings.query}: {tasks} tasks, but topic {topic} has {len(slots)} partitions: "
@@ -222,7 +227,7 @@ def read_markers(settings: SinkSettings, consumer: Consumer, slots: list[int]) -
     wanted = [TopicPartition(settings.progress_topic, slot) for slot in slots]
 
     def fetch() -> list[TopicPartition]:
-        found = consumer.committed(wanted, timeout=30)
+        found = consumer.committed(wanted, timeout=CALL_SECONDS)
         for position in found:
             if position.error:
                 raise KafkaException(position.error)
@@ -335,7 +340,7 @@ def _begun(settings: SinkSettings, task: int, batch_id: int, tasks: int) -> tupl
     if kept is not None and kept.settings == settings:
         try:
             return kept, kept.begin(batch_id, tasks)
-        except KafkaException:
+        except (KafkaException, TimeoutError):
             pass  # another Python worker had this task since, and fenced this writer: no row has been touched yet
     writer = Writer(settings, task)
     return writer, writer.begin(batch_id, tasks)
@@ -362,7 +367,7 @@ class Writer:
             },
             logger=_log,  # else librdkafka writes to stderr whenever a task changes its worker
         )
-        retried(lambda: self.producer.init_transactions(30), settings)
+        retried(lambda: self.producer.init_transactions(CALL_SECONDS), settings)
         # Only now is every earlier transaction of this id committed or gone, and the marker final.
         with open_consumer(settings.bootstrap, settings.group) as consumer:
             self.marker = next(iter(read_markers(settings, consumer, [slot])), None)
@@ -386,18 +391,23 @@ class Writer:
 
     def send_positions(self, positions: list[TopicPartition], group: Any) -> None:
         """Commit offsets of a consumer group (its `consumer_group_metadata()`) with the open transaction."""
-        retried(lambda: self.producer.send_offsets_to_transaction(positions, group, 30), self.settings)
+        retried(
+            lambda: within(
+                2 * CALL_SECONDS, lambda: self.producer.send_offsets_to_transaction(positions, group, CALL_SECONDS)
+            ),
+            self.settings,
+        )
 
     def commit(self) -> None:
         """Commit rows and marker. No delivery reports are needed: a record that failed makes the commit fail."""
-        retried(lambda: self.producer.commit_transaction(30), self.settings)
+        retried(lambda: self.producer.commit_transaction(CALL_SECONDS), self.settings)
 
     def abandon(self) -> None:
         """Give up the open transaction; what can't be aborted now, the next writer's `init_transactions` aborts."""
         try:
             self.producer.purge()
-            self.producer.abort_transaction(5)
-        except KafkaException as error:
+            within(CALL_SECONDS, lambda: self.producer.abort_transaction(5))
+        except (KafkaException, TimeoutError) as error:
             _log.warning("%s-%s: transaction left to its successor: %s", self.settings.query, self.slot, error)
 
     def produce(self, rows: Iterable[Row]) -> None:

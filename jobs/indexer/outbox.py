@@ -1,14 +1,14 @@
 """What the indexer says to Kafka: rejected records and its own progress, in one transaction."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import orjson
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
+from connectors.sinks.deadline import within
 from infra.errors import UserError
 from jobs.indexer.intake import Interrupted
 
@@ -55,7 +55,7 @@ class Outbox:
             producer.commit_transaction(CALL_SECONDS)
 
         try:
-            _within(DEADLINE_SECONDS, transact)
+            within(DEADLINE_SECONDS, transact)
         except KafkaException as error:
             self._check_fenced(error)
             self._recover(error)
@@ -84,24 +84,6 @@ class Outbox:
                 _log.warning("kafka unavailable", reason=error.args[0].str())
             else:
                 return producer
-
-
-def _within(seconds: float, call: Callable[[], None]) -> None:
-    """Call, but raise TimeoutError after a while: when its broker dies, send_offsets_to_transaction may never return.
-
-    A call that hangs keeps its thread, and with it its producer, until the process ends.
-    """
-    outcome: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            call()
-            outcome.set_result(None)
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, name="transaction", daemon=True).start()
-    outcome.result(seconds)
 
 
 def _place(record: Mapping[str, Any]) -> str:

@@ -1,0 +1,24 @@
+"""A bound for calls that have none."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+
+def within(seconds: float, call: Callable[[], None]) -> None:
+    """Call, but raise TimeoutError after a while.
+
+    librdkafka's `send_offsets_to_transaction` may never return when its broker dies, whatever timeout it is given. A
+    call that hangs keeps its thread, and with it its producer, until the process ends.
+    """
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            call()
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="within", daemon=True).start()
+    outcome.result(seconds)
