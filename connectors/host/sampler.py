@@ -124,7 +124,9 @@ def _disks() -> Iterator[Point]:
 
 
 def _file_systems() -> Iterator[Point]:
-    mounts = {partition.device: partition.mountpoint for partition in psutil.disk_partitions()}
+    mounts: dict[str, str] = {}
+    for partition in psutil.disk_partitions():
+        mounts.setdefault(partition.device, partition.mountpoint)  # the others are bind mounts of it
     for mount in sorted(mounts.values()):
         yield _gauge("system.filesystem.utilization", "1", psutil.disk_usage(mount).percent / 100, mountpoint=mount)
 
