@@ -20,7 +20,7 @@ from tests.chaos.storm import job_target, server_target, storm
 
 KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
 SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))
-START_SECONDS = 180
+START_SECONDS = 400  # on a busy machine a chain takes minutes to hand a record down to its last job
 TRANSACTION_SECONDS = 15
 OUTAGE_SECONDS = 75  # longer than the transactions of the jobs (as set here) and of the indexer (60 s)
 
