@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from infra.errors import UserError
+from infra.kafka import client_config
 
 Delivered = Callable[[int], None]
 METADATA_TIMEOUT_S = 10
@@ -38,7 +39,7 @@ class CollectorProducer:
         self._error: KafkaError | None = None
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **client_config(bootstrap),
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 20,

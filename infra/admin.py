@@ -14,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from infra.errors import UserError
+from infra.kafka import client_config
 from infra.topics import Topic
 
 TIMEOUT_SECONDS = 15.0
@@ -34,7 +35,7 @@ def connect(bootstrap: str) -> AdminClient:
     Raises:
         UserError: no broker answers at the address.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(client_config(bootstrap, log_level=0))
     try:
         admin.list_topics(timeout=TIMEOUT_SECONDS)
     except KafkaException as error:

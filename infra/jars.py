@@ -45,11 +45,17 @@ def fetch(part: Part, jars: Path | None = None) -> Path:
     folder = (jars or default_jars()) / part
     stamp = folder / ".stamp"
     digest = _digest(part)
+    if _is_current(stamp, digest):  # an image's folder can't even be locked
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with locked(folder.with_name(f".{part}.lock")):
-        if not stamp.is_file() or stamp.read_text() != digest:
+        if not _is_current(stamp, digest):
             _replace(part, folder, digest)
     return folder
+
+
+def _is_current(stamp: Path, digest: str) -> bool:
+    return stamp.is_file() and stamp.read_text() == digest
 
 
 def _digest(part: Part) -> str:

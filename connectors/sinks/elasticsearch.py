@@ -35,8 +35,8 @@ class Unavailable(Exception):
     """Elasticsearch can't take the request now; the same request may pass later."""
 
 
-def connect(url: str, user: str | None = None, password: str | None = None) -> Elasticsearch:
-    """A client that leaves all retrying to the sink.
+def connect(url: str, **identity: Any) -> Elasticsearch:
+    """A client that leaves all retrying to the sink; `identity` is what elasticsearch-py takes beside the address.
 
     Raises:
         UserError: `url` has no scheme, host or port.
@@ -44,10 +44,10 @@ def connect(url: str, user: str | None = None, password: str | None = None) -> E
     try:
         return Elasticsearch(
             url,
-            basic_auth=(user, password or "") if user else None,
             max_retries=0,
             request_timeout=REQUEST_SECONDS,
             serializer=OrjsonSerializer(),
+            **identity,
         )
     except ValueError as error:
         raise UserError(f"elasticsearch_url={url!r}: {error}") from error

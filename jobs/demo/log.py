@@ -6,12 +6,14 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from infra.kafka import client_config
+
 
 def read_partitions(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every committed record up to the topic's present end: its partition, and the parsed record."""
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_config(bootstrap),
             "group.id": "kappa.reader",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",

@@ -15,6 +15,8 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
+from infra.kafka import client_config
+
 log = structlog.get_logger()
 
 FACTS = ("type", "site", "hypervisor", "tenant", "role")
@@ -37,9 +39,8 @@ class InventoryFollower:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.topic = topic
         self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
-        self._consumer = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "kappa.inventory", "enable.auto.commit": False}
-        )
+        config = {"group.id": "kappa.inventory", "enable.auto.commit": False}
+        self._consumer = Consumer(client_config(bootstrap, **config))
         partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         self._partitions = list(partitions)

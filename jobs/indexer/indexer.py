@@ -44,7 +44,7 @@ def run(settings: Settings, stop: threading.Event, instance: str = "0") -> None:
     name = settings.query_of("indexer")
     topics = load_topics(settings.topics_file).in_generation(settings.generation)
     kinds = {topics[topic].name: kind for topic, kind in KINDS.items()}
-    client = connect(settings.elasticsearch_url, settings.elasticsearch_user, settings.elasticsearch_password)
+    client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
     intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:
         outbox = Outbox(settings.kafka_bootstrap, f"{name}.{instance}", topics["events.rejected"].name, stop)

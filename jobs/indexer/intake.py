@@ -11,6 +11,7 @@ from confluent_kafka import Message as Polled
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from infra.errors import UserError
+from infra.kafka import client_config
 from jobs.indexer.batch import Message
 from jobs.runtime.metrics import LAG
 
@@ -43,7 +44,7 @@ class Intake:
         self._next_measure = 0.0
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **client_config(bootstrap),
                 "group.id": group,
                 "session.timeout.ms": 10_000,  # how long the partitions of a killed one wait for its successor
                 "isolation.level": "read_committed",

@@ -11,4 +11,4 @@ from jobs.runtime.settings import Settings
 def run(settings: Settings, _: TopicMap, stop: threading.Event) -> None:
     """Index until `stop` is set. Blocks."""
     with MetricsServer(settings, lambda: None):
-        indexer.run(settings, stop)
+        indexer.run(settings, stop, settings.instance)

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from connectors.sinks.deadline import within
 from infra.errors import UserError
+from infra.kafka import client_config
 from jobs.indexer.intake import Interrupted
 
 Positions = Mapping[tuple[str, int], int]
@@ -29,7 +30,7 @@ class Outbox:
 
     def __init__(self, bootstrap: str, transactional_id: str, topic: str, stop: threading.Event) -> None:
         self._config = {
-            "bootstrap.servers": bootstrap,
+            **client_config(bootstrap),
             "transactional.id": transactional_id,
             "transaction.timeout.ms": 20_000,  # one lasts milliseconds; one left open holds up the group's offsets
         }

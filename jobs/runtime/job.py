@@ -30,6 +30,7 @@ class Context:
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", self.settings.max_offsets_per_trigger)
             .option("includeHeaders", headers)
+            .options(**self.settings.spark())
             .option("kafka.isolation.level", "read_committed")
             # What retention took before it was read is a loss that a person must decide on.
             .option("failOnDataLoss", "true")

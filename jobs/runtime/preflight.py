@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from infra.errors import UserError
+from infra.kafka import client_config
 from infra.topics import TopicMap
 from jobs.runtime.settings import Settings
 
@@ -15,17 +16,18 @@ MINIMUM_FREE_BYTES = 512 * 1024**2
 
 
 def check_surroundings(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
-    """Raises UserError if no broker answers, a topic is missing or has other partitions, or the disk is full."""
+    """Raises UserError if no broker answers, a topic is missing or has other partitions, or the disk is full.
+
+    Broker and topics are waited for as long as settings.broker_patience_seconds: a deployment starts all at once.
+    """
     settings.home.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.home).free
     if free < MINIMUM_FREE_BYTES:
         raise UserError(
             f"KAPPA_HOME={settings.home}: {free // 1024**2} MB free; free at least 512 MB or choose another"
         )
-    found = _partitions(settings, stop)
+    found = _partitions(settings, {topic.name for topic in topics}, stop)
     for topic in topics:
-        if topic.name not in found:
-            raise UserError(f"topic {topic.name!r} is not on {settings.kafka_bootstrap}: run `kappa topics apply`")
         if topic.shards and found[topic.name] != topic.partitions:
             raise UserError(
                 f"topic {topic.name!r} has {found[topic.name]} partitions, the map says {topic.partitions}: "
@@ -33,16 +35,26 @@ def check_surroundings(settings: Settings, topics: TopicMap, stop: threading.Eve
             )
 
 
-def _partitions(settings: Settings, stop: threading.Event) -> dict[str, int]:
-    """Partitions by topic, from a broker that may need time to come back."""
+def _partitions(settings: Settings, wanted: set[str], stop: threading.Event) -> dict[str, int]:
+    """Partitions by topic, from a broker that may need time to come back, and to get its topics."""
     bootstrap = settings.kafka_bootstrap
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(client_config(bootstrap, log_level=0))
     deadline = time.monotonic() + settings.broker_patience_seconds
     while True:
-        try:
-            metadata = admin.list_topics(timeout=15)
-            return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
-        except KafkaException:
-            if time.monotonic() >= deadline or stop.wait(1):
-                fault = f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no broker answers; is Kafka up there?"
-                raise UserError(fault) from None
+        found = _ask(admin)
+        missing = wanted - (found or {}).keys()
+        if found and not missing:
+            return found
+        if time.monotonic() >= deadline or stop.wait(1):
+            break
+    if found is None:
+        raise UserError(f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no broker answers; is Kafka up there?")
+    raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: run `kappa topics apply`")
+
+
+def _ask(admin: AdminClient) -> dict[str, int] | None:
+    try:
+        topics = admin.list_topics(timeout=15).topics
+    except KafkaException:
+        return None
+    return {name: len(topic.partitions) for name, topic in topics.items()}

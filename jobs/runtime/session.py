@@ -57,7 +57,7 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j_file()}")
         .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     )
-    for key, value in {**_FIXED, **extra}.items():
+    for key, value in {**settings.spark_conf, **_FIXED, **extra}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

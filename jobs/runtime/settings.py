@@ -3,29 +3,35 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, FilePath, SecretStr, ValidationError
 
 from infra.errors import UserError
+from infra.kafka import KafkaSecurity
 from infra.settings import describe
 
 
-class Settings(BaseSettings):
+class Settings(KafkaSecurity):
     """What a job needs to know about its surroundings; what a job does is in its declaration."""
-
-    model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
 
     kafka_bootstrap: str = Field("127.0.0.1:9092", pattern=r"^[^\s:,]+:\d+(,[^\s:,]+:\d+)*$")
     elasticsearch_url: str = Field("http://127.0.0.1:9200", pattern=r"^https?://\S+$")
     elasticsearch_user: str | None = None
-    elasticsearch_password: str | None = None
+    elasticsearch_password: SecretStr | None = None
+    elasticsearch_api_key: SecretStr | None = None  # instead of user and password
+    elasticsearch_ca: FilePath | None = None  # PEM; default: the system's
     home: Path = Path(".kappa")  # the one folder for data, checkpoints, logs
     checkpoints: str | None = None  # a folder or URL; default: under home
     delta: str | None = None
     topics_file: Path | None = None  # default: infra/topics.yaml
+    # small: `run all` is one Spark application, not a process a job.
+    profile: Literal["standard", "small"] = "standard"
     generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
 
+    instance: str = Field("0", pattern=r"^[A-Za-z0-9.-]{1,200}$")  # tells apart indexers that share the partitions
+
     spark_master: str = "local[2,4]"  # 4: a task is tried again before the job gives up
+    # More Spark configuration, as JSON; what correctness rests on can't be changed.
+    spark_conf: dict[str, str] = Field(default_factory=dict)
     driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")
     trigger_seconds: float = Field(2.0, gt=0)
     archive_trigger_seconds: float = Field(30.0, gt=0)
@@ -52,6 +58,16 @@ class Settings(BaseSettings):
         """Folder or URL of a Delta table."""
         root = self.delta or str(self.home.resolve() / "delta")
         return f"{root}/{self.generation}/{table}"
+
+    def elasticsearch_identity(self) -> dict[str, Any]:
+        """Who we are and whom we trust, as options of Elasticsearch's client."""
+        key, password = self.elasticsearch_api_key, self.elasticsearch_password
+        options = {
+            "api_key": key.get_secret_value() if key else None,
+            "basic_auth": (self.elasticsearch_user, password.get_secret_value()) if password else None,
+            "ca_certs": str(self.elasticsearch_ca) if self.elasticsearch_ca else None,
+        }
+        return {name: value for name, value in options.items() if value}
 
     def query_of(self, job: str) -> str:
         """The name of a job's query: its consumer group, and the stem of its transactional ids."""

@@ -45,6 +45,21 @@ def test_a_flag_wins_over_the_environment_and_an_absent_one_does_not(monkeypatch
     assert load_settings(generation=None).generation == "v2"
 
 
+def test_who_we_are_for_elasticsearch(tmp_path):
+    (tmp_path / "ca.crt").write_text("ca")
+    assert load_settings().elasticsearch_identity() == {}
+    by_name = load_settings(elasticsearch_user="kappa", elasticsearch_password="secret")
+    assert by_name.elasticsearch_identity() == {"basic_auth": ("kappa", "secret")}
+    assert "secret" not in str(by_name)
+    by_key = load_settings(elasticsearch_api_key="key", elasticsearch_ca=tmp_path / "ca.crt")
+    assert by_key.elasticsearch_identity() == {"api_key": "key", "ca_certs": str(tmp_path / "ca.crt")}
+
+
+def test_more_spark_configuration_is_json(monkeypatch):
+    monkeypatch.setenv("KAPPA_SPARK_CONF", '{"spark.executor.instances": "2"}')
+    assert load_settings().spark_conf == {"spark.executor.instances": "2"}
+
+
 def test_each_generation_has_its_own_checkpoints_tables_and_queries():
     live, second = load_settings(home=Path("/data")), load_settings(home=Path("/data"), generation="v2")
     assert live.checkpoint_of("statistics") == "/data/checkpoints/live/statistics"
