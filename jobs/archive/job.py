@@ -20,11 +20,13 @@ NAME = "archive"
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Run the archive's queries until `stop`. Blocks; raises what a query failed with."""
-
-    def start(context: Context, gate: Gate) -> Queries:
-        return {table.name: TableQuery(table, context).start(gate) for table in tables(topics)}
-
     run_queries(NAME, start, settings, topics, stop)
+
+
+def start(context: Context, gate: Gate) -> Queries:
+    """Start a query for each table."""
+    queries = [TableQuery(table, context) for table in tables(context.topics)]
+    return {query.name: query.start(gate) for query in queries}
 
 
 class TableQuery:
@@ -43,7 +45,7 @@ class TableQuery:
         stream = self.context.stream("log", *(topic.name for topic in self.table.topics), headers=True)
         seconds = self.context.settings.archive_trigger_seconds
         return start_query(
-            self.name, self.table.rows(stream), gate.guard(self.table.name, self._write), self.context, seconds
+            self.name, self.table.rows(stream), gate.guard(self.name, self._write), self.context, seconds
         )
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:

@@ -9,7 +9,7 @@ from jobs.detector import shard
 from jobs.detector.settings import DetectorSettings
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.runner import run_job
+from jobs.runtime.runner import run_job, start_job
 
 SCHEMA_VERSION = b"novelties/1"
 
@@ -35,4 +35,5 @@ JOB = Job(
     build=_build,
 )
 
+start = partial(start_job, JOB)
 run = partial(run_job, JOB)

@@ -9,7 +9,7 @@ from connectors.sources import decoder
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.transform import enrich
 from jobs.runtime.job import Context, Finish, Job
-from jobs.runtime.runner import run_job
+from jobs.runtime.runner import run_job, start_job
 
 
 def _build(context: Context) -> DataFrame:
@@ -37,4 +37,5 @@ JOB = Job(
     ticks="events",
 )
 
+start = partial(start_job, JOB)
 run = partial(run_job, JOB)

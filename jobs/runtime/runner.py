@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from connectors.sinks.kafka import ProgressError, Row, SinkSettings, TransactionalSink
 from infra.errors import UserError
+from infra.kafka import client_config
 from infra.topics import Topic, TopicMap
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint, Offsets
@@ -34,10 +36,12 @@ def run_job(job: Job, settings: Settings, topics: TopicMap, stop: threading.Even
     Raises what a batch failed with for good: the process should end and be started again.
     """
 
-    def start(context: Context, gate: Gate) -> Queries:
-        return {job.name: ChainQuery(job, context).start(gate)}
+    run_queries(job.name, partial(start_job, job), settings, topics, stop)
 
-    run_queries(job.name, start, settings, topics, stop)
+
+def start_job(job: Job, context: Context, gate: "Gate") -> Queries:
+    """Start the query of a job that writes to Kafka."""
+    return {job.name: ChainQuery(job, context).start(gate)}
 
 
 def run_queries(
@@ -55,7 +59,7 @@ def run_queries(
         try:
             queries.update(start(Context(spark, settings, topics), gate))
             log.info("started", job=job, metrics=server.url)
-            watch = Watch(job, gate)
+            watch = Watch(gate)
             while not stop.wait(0.5):
                 for name, query in queries.items():
                     watch.look(name, query)
@@ -159,7 +163,10 @@ class ChainQuery:
 def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:
     """The transactions of a query."""
     timeout = settings.transaction_timeout_seconds * 1000
-    return SinkSettings(settings.kafka_bootstrap, query, checkpoint.run(), transaction_timeout_ms=timeout)
+    security = settings.client()
+    return SinkSettings(
+        settings.kafka_bootstrap, query, checkpoint.run(), transaction_timeout_ms=timeout, producer=security
+    )
 
 
 class Ticks:
@@ -167,7 +174,7 @@ class Ticks:
 
     def __init__(self, job: str, context: Context, topic: Topic) -> None:
         self.job, self.topic = job, topic
-        self.admin = AdminClient({"bootstrap.servers": context.settings.kafka_bootstrap})
+        self.admin = AdminClient(client_config(context.settings.kafka_bootstrap))
         self.ticker = Ticker(lateness_by_topic(context.topics))
 
     def after(self, end: Offsets, newest: Mapping[tuple[str, int], int]) -> list[Row]:
@@ -193,11 +200,16 @@ def start_query(
     )
 
 
+def job_of(query: str) -> str:
+    """The job of a query that is named `<job>` or `<job>.<part>`."""
+    return query.partition(".")[0]
+
+
 class Watch:
     """Takes each finished batch into the metrics and the log, once."""
 
-    def __init__(self, job: str, gate: Gate) -> None:
-        self.job, self.gate = job, gate
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
         self.seen: dict[str, int] = {}
 
     def look(self, name: str, query: StreamingQuery) -> None:
@@ -213,14 +225,14 @@ class Watch:
             if progress["batchId"] <= self.seen.get(name, -1) or "triggerExecution" not in progress["durationMs"]:
                 continue
             self.seen[name] = progress["batchId"]
-            metrics.observe_progress(self.job, name, progress)
+            metrics.observe_progress(job_of(name), name, progress)
             if progress["numInputRows"]:
                 self._log(name, progress)
 
     def _log(self, name: str, progress: Any) -> None:
         log.info(
             "batch",
-            job=self.job,
+            job=job_of(name),
             query=name,
             batch=progress["batchId"],
             rows=progress["numInputRows"],

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from jobs.runtime.fold import fold_shards, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.runner import run_job
+from jobs.runtime.runner import run_job, start_job
 from jobs.statistics.settings import load_settings
 from jobs.statistics.shard import fold
 
@@ -24,4 +24,5 @@ JOB = Job(
     build=_build,
 )
 
+start = partial(start_job, JOB)
 run = partial(run_job, JOB)
