@@ -76,16 +76,20 @@ def compare(truth: Path, statistics: Iterable[Mapping[str, Any]], until_unix_nan
     return _compare(_load(truth), _joined(found), until)
 
 
-def compare_events(truth: Path, events: Iterable[Mapping[str, Any]], until_unix_nano: int | None = None) -> Report:
+def compare_events(
+    truth: Path, events: Iterable[Mapping[str, Any]], until_unix_nano: int | None = None, since_unix_nano: int = 0
+) -> Report:
     """The truth against records of the `events` topic, down to each event's time and content.
 
-    Looked at are the windows that end at `until_unix_nano` or before, without it all.
+    Looked at are the windows that start at `since_unix_nano` or later and end at `until_unix_nano` or before, without
+    them all.
 
     Raises:
         UserError: `truth` holds no truth.
     """
     machines = _machines(truth)
-    return _compare(_load(truth), recount(r for r in events if r.get("machine") in machines), until_unix_nano or 2**63)
+    found = recount(record for record in events if record.get("machine") in machines)
+    return _compare(_load(truth), found, 2**63 if until_unix_nano is None else until_unix_nano, since_unix_nano)
 
 
 def recount(events: Iterable[Mapping[str, Any]]) -> Windows:
@@ -130,10 +134,11 @@ def _joined(found: Mapping[Cell, list[Figures]]) -> Windows:
     }
 
 
-def _compare(truth: Windows, found: Windows, until: int) -> Report:
+def _compare(truth: Windows, found: Windows, until: int, since: int = 0) -> Report:
     report = Report()
     for cell in sorted(truth.keys() | found.keys()):
-        if cell.start_unix_nano + WINDOW <= until and (cell.kind == "metric" or cell.series == ALL_LINES):
+        is_asked = since <= cell.start_unix_nano <= until - WINDOW
+        if is_asked and (cell.kind == "metric" or cell.series == ALL_LINES):
             _compare_cell(report, cell, truth.get(cell, {"count": 0}), found.get(cell, {"count": 0}))
     return report
 
@@ -173,7 +178,8 @@ def _machines(truth: Path) -> set[str]:
 
 def _load(truth: Path) -> Windows:
     windows: Windows = {}
-    for text in _read(truth / "windows.jsonl").splitlines():
+    whole, _, _ = _read(truth / "windows.jsonl").rpartition(b"\n")  # the last line may be half written
+    for text in whole.splitlines():
         line = orjson.loads(text)
         for series, figures in line["series"].items():
             cell = Cell(line["machine"], line["kind"], line["start_unix_nano"], series)

@@ -46,6 +46,7 @@ def simulate(
     speed: Annotated[str, typer.Option(help="`live`: by the wall clock; `max`: as fast as it goes.")] = "live",
     topic_format: Annotated[str, typer.Option(help="`otlp`, or `lines`: one event a record.")] = "otlp",
     topic_prefix: Annotated[str, typer.Option(help="Put before the name of each topic.")] = "",
+    name_prefix: Annotated[str, typer.Option(help="Put before the name of each machine and site.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout, no progress.")] = False,
 ) -> None:
     """Simulate a telco cloud: metrics, logs and inventory into Kafka, faults on demand, the truth into a folder.
@@ -67,6 +68,7 @@ def simulate(
         faults=tuple(parse(spec) for spec in fault or ()),
         format=topic_format,
         topic_prefix=topic_prefix,
+        name_prefix=name_prefix,
     )
     simulation = Simulation(settings)
     folder = truth or load_settings().home / "truth"

@@ -41,8 +41,10 @@ class Machine:
         return {"host.name": self.name, "os.type": "linux", "service.namespace": self.site}
 
 
-def build(machines: int = 28, sites: int = 2) -> tuple[Machine, ...]:
+def build(machines: int = 28, sites: int = 2, prefix: str = "") -> tuple[Machine, ...]:
     """A cloud of so many machines in all: one in seven a hypervisor, at least one a site; they come first.
+
+    Names and sites begin with `prefix`, so that several clouds can stand side by side.
 
     Raises:
         UserError: fewer than one site, or too few machines for the sites.
@@ -52,8 +54,8 @@ def build(machines: int = 28, sites: int = 2) -> tuple[Machine, ...]:
     if machines < 2 * sites:
         raise UserError(f"machines {machines}: give at least {2 * sites}, a hypervisor and a guest for each site")
     count = max(sites, round(machines / MACHINES_PER_HYPERVISOR))
-    hypervisors = tuple(_hypervisor(number, sites) for number in range(count))
-    return hypervisors + tuple(_guest(f"vm-{n + 1:02d}", n, hypervisors) for n in range(machines - count))
+    hypervisors = tuple(_hypervisor(number, sites, prefix) for number in range(count))
+    return hypervisors + tuple(_guest(f"{prefix}vm-{n + 1:02d}", n, hypervisors) for n in range(machines - count))
 
 
 def newcomers(machines: tuple[Machine, ...], names: Iterable[str]) -> tuple[Machine, ...]:
@@ -71,5 +73,5 @@ def _guest(name: str, number: int, hypervisors: tuple[Machine, ...]) -> Machine:
     return Machine(name, "virtual", host.site, role, host.name, tenant)
 
 
-def _hypervisor(number: int, sites: int) -> Machine:
-    return Machine(f"hv-{number + 1:02d}", "physical", f"site-{number % sites + 1}", HYPERVISOR_ROLE)
+def _hypervisor(number: int, sites: int, prefix: str) -> Machine:
+    return Machine(f"{prefix}hv-{number + 1:02d}", "physical", f"{prefix}site-{number % sites + 1}", HYPERVISOR_ROLE)

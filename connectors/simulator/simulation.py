@@ -39,6 +39,7 @@ class Settings:
     future: int = 10 * SECOND
     format: str = "otlp"
     topic_prefix: str = ""
+    name_prefix: str = ""
 
     def check(self) -> None:
         """Refuses what can't be simulated.
@@ -128,7 +129,7 @@ class Simulation:
         """
         settings.check()
         self.settings = settings
-        machines = cloud.build(settings.machines, settings.sites)
+        machines = cloud.build(settings.machines, settings.sites, settings.name_prefix)
         faults.check(settings.faults, {machine.name for machine in machines})
         self._born = {fault.machine: fault.start for fault in settings.faults if fault.kind == "new_vm"}
         self.machines = (*machines, *cloud.newcomers(machines, self._born))

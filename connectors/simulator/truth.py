@@ -7,7 +7,8 @@ is all lines of the machine. A window may have several lines: they add up. `iden
 of each event's time and content: it shows a loss or a repeat that the other figures hide, and no order.
 `faults.jsonl`: a line a fault that has begun, see `Fault.facts`. `late.jsonl`, `rejected.jsonl`: a line a record whose
 events must be found in events.late or events.rejected, by their identity; a malformed one by its value's SHA-256.
-`cloud.json`: the inventory. `totals.json`: how many events in all; a malformed record counts as one.
+`cloud.json`: the inventory. `plan.json`: all faults, as they were asked for. `totals.json`: how many events in all; a
+malformed record counts as one.
 """
 
 from collections import defaultdict
@@ -141,6 +142,7 @@ class Truth:
         self._series = [[instrument.series for instrument in row] for row in simulation.instruments]
         self._flushed = 0
         start = simulation.settings.start_unix_nano
+        (folder / "plan.json").write_bytes(orjson.dumps([fault.spec for fault in self._coming]))
         (folder / "cloud.json").write_bytes(orjson.dumps([m.inventory(start) for m in simulation.machines]))
 
     def __enter__(self) -> Self:
@@ -222,6 +224,7 @@ class Truth:
         for kind, start, machine, facts in [*self._closed_metrics(before), *self._closed_logs(before)]:
             name = self._simulation.machines[machine].name
             self._write("windows", {"machine": name, "kind": kind, "start_unix_nano": start, "series": facts})
+        self._files["windows"].flush()
 
     def _closed_metrics(self, before: int) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
         for key in [key for key in self._numbers if key[0] + WINDOW <= before]:

@@ -12,12 +12,13 @@ import typer
 from elasticsearch import Elasticsearch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from infra.errors import UserError
 from infra.settings import load_settings
 from jobs.demo import demo as steps
-from jobs.demo.demo import JOBS, SETTLE_SECONDS, SIMULATED_SECONDS, Demo, Observer, Result
+from jobs.demo.demo import JOBS, SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
+from jobs.verify.observer import Result
+from jobs.verify.table import show as show_result
 
 # Of a name and how long it takes, if that is known; gives what shows its state.
 Stage = Callable[[str, float | None], AbstractContextManager[Callable[[str], None]]]
@@ -44,8 +45,8 @@ def demo(
     try:
         with steps.running(Demo.at(infra.home, infra.kafka_port, infra.elasticsearch_port, metrics_port)) as found:
             result = _run(found)
-            console.print(_table(result))
-            _summary(found, result, time.monotonic() - began)
+            show_result(console, result, time.monotonic() - began)
+            _where(found)
             _save(json_file, result)
             if not once:
                 _keep_running(found)
@@ -65,7 +66,7 @@ def _run(demo: Demo) -> Result:
         steps.start_feeds(demo)
         steps.start_chain(demo)
         with Elasticsearch(demo.settings.elasticsearch_url) as client:
-            observer = Observer(demo, client)
+            observer = DemoObserver(demo, client)
             with stage("the jobs start", None) as show:
                 _await(lambda: _all_healthy(demo, show), demo, 180, "the jobs' start")
             with stage("eight faults in a simulated cloud, beside this machine", SIMULATED_SECONDS) as show:
@@ -73,7 +74,7 @@ def _run(demo: Demo) -> Result:
                 _await(lambda: _simulated(demo, observer, show), demo, limit, "the simulation")
             with stage("the last windows close", None) as show:
                 _settle(demo, observer)
-            return observer.result()
+            return observer.outcome()
 
 
 def _all_healthy(demo: Demo, show: Callable[[str], None]) -> bool:
@@ -82,12 +83,12 @@ def _all_healthy(demo: Demo, show: Callable[[str], None]) -> bool:
     return len(healthy) == len(JOBS)
 
 
-def _simulated(demo: Demo, observer: Observer, show: Callable[[str], None]) -> bool:
+def _simulated(demo: Demo, observer: DemoObserver, show: Callable[[str], None]) -> bool:
     show(f"{observer.look()} answers")
     return steps.simulation_ended(demo)
 
 
-def _settle(demo: Demo, observer: Observer) -> None:
+def _settle(demo: Demo, observer: DemoObserver) -> None:
     """Wait for what is still under way; what isn't there by then, the table shows as missed."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < deadline and not observer.is_complete():
@@ -124,24 +125,7 @@ def _progress() -> Iterator[Stage]:
         yield stage
 
 
-def _table(result: Result) -> Table:
-    table = Table("fault", "machine", "when (UTC)", "the chain said", "after", title="What happened and what was found")
-    for row in result.rows:
-        when = time.strftime("%H:%M:%S", time.gmtime(row.start_unix_nano / 1e9))
-        said = f"[green]{row.answer}[/]\n[dim]{row.text}" if row.found else "[red]nothing"
-        after = "" if row.seen_s is None else f"{row.seen_s:.0f} s"
-        table.add_row(row.kind, row.machine, when, said, after)
-    return table
-
-
-def _summary(demo: Demo, result: Result, seconds: float) -> None:
-    events = result.events
-    console.print(
-        f"{events.events:,} events in, {events.lost} lost, {events.duplicated} duplicated; "
-        f"{len(result.false_alarms)} false alarms; {seconds:.0f} s in all"
-    )
-    for alarm in result.false_alarms:
-        console.print(f"  [yellow]false alarm[/] {alarm.machine}: {alarm.text}")
+def _where(demo: Demo) -> None:
     settings = demo.settings
     port = settings.metrics_port
     console.print(

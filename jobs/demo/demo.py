@@ -10,21 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import orjson
 from elasticsearch import Elasticsearch
 
-from connectors.simulator import check
+from connectors.simulator.truth import WINDOW
 from infra import admin
 from infra.errors import UserError
 from infra.jars import default_jars
 from infra.local import LocalServers
 from infra.topics import TopicMap
 from jobs.chain import topics_of
-from jobs.demo.log import read_partitions
 from jobs.runtime.settings import Settings
-from jobs.verify import faults, readback
+from jobs.verify.observer import Observer, Result
 
 # Fault, machine, seconds after the start, seconds that it lasts. The model needs a minute to know the machines.
 FAULTS = (
@@ -85,7 +82,7 @@ class Demo:
         return topics_of(self.settings)
 
     @property
-    def truth(self) -> Path:
+    def truth_folder(self) -> Path:
         """Where the simulator writes down what really happened."""
         return self.home / "truth"
 
@@ -133,7 +130,7 @@ def start_feeds(demo: Demo) -> None:
     """The simulated cloud with its faults, and this machine."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     duration = f"{SIMULATED_SECONDS}s"
-    _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", str(demo.truth), *faults)
+    _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", str(demo.truth_folder), *faults)
     _start(demo, "host", "host")
 
 
@@ -184,82 +181,24 @@ def check_processes(demo: Demo) -> None:
 
 def simulation_ended(demo: Demo) -> bool:
     """Whether the simulated faults are over and their truth is whole."""
-    return (demo.truth / "totals.json").exists()
+    return (demo.truth_folder / "totals.json").exists()
 
 
-@dataclass(frozen=True)
-class Result:
-    """What the chain said of the faults, and whether it lost or doubled anything."""
-
-    rows: list[faults.Row]
-    false_alarms: list[faults.Said]
-    events: check.Report
-    said: int
-
-    @property
-    def passed(self) -> bool:
-        """Every fault found, every event there once."""
-        return self.events.passed and all(row.found for row in self.rows)
-
-    def facts(self) -> dict[str, Any]:
-        """As JSON."""
-        alarms = len(self.false_alarms)
-        report = faults.report(self.rows, self.events.events, self.events.lost, self.events.duplicated, alarms)
-        return {**report, "passed": self.passed}
-
-
-class Observer:
-    """Watches the answers arrive in Elasticsearch, and compares them with the truth."""
+class DemoObserver(Observer):
+    """Knows how long the demo's simulation is."""
 
     def __init__(self, demo: Demo, client: Elasticsearch) -> None:
-        self.demo, self.client = demo, client
-        self.sightings = readback.Sightings(client, "kappa-novelties", "kappa-rejected")
+        super().__init__(demo.settings, demo.truth_folder, client)
 
-    def look(self) -> int:
-        """Look at Elasticsearch; how many answers there are by now."""
-        self.sightings.look()
-        return len(self.sightings.seen)
-
-    def result(self) -> Result:
+    def outcome(self) -> Result:
         """The comparison as of now."""
-        truth = [orjson.loads(line) for line in (self.demo.truth / "faults.jsonl").read_bytes().splitlines()]
-        until = max(window_end(self.demo), 0)
-        said = [one for one in self._said() if one.time_milli * 1_000_000 <= until]
-        events = check.compare_events(self.demo.truth, self._read("events"))
-        alarms = faults.false_alarms(truth, said, simulated_machines(self.demo))
-        return Result(faults.rows(truth, said, self.sightings.seen), alarms, events, len(said))
+        return self.result(0, self._end())
 
     def is_complete(self) -> bool:
         """Whether the last simulated window has been told in every partition, and all faults are answered."""
         self.look()
-        ticks: dict[int, int] = {}
-        for partition, record in read_partitions(self.demo.settings.kafka_bootstrap, self._name("statistics")):
-            ticks[partition] = max(ticks.get(partition, 0), record.get("tick_unix_nano", 0))
-        if len(ticks) < self.demo.topics["statistics"].partitions or min(ticks.values()) < window_end(self.demo):
-            return False
-        return self.result().passed
+        return self.told_until() >= self._end() and self.outcome().passed
 
-    def _said(self) -> Iterator[faults.Said]:
-        for identity, document in readback.documents(self.client, "kappa-novelties"):
-            yield faults.novelty_said(identity, document)
-        for identity, document in readback.documents(self.client, "kappa-rejected"):
-            yield faults.rejected_said(identity, document)
-        yield from map(faults.late_said, self._read("events.late"))
-
-    def _read(self, topic: str) -> Iterator[dict[str, Any]]:
-        for _, record in read_partitions(self.demo.settings.kafka_bootstrap, self._name(topic)):
-            yield record
-
-    def _name(self, topic: str) -> str:
-        return self.demo.topics[topic].name
-
-
-def window_end(demo: Demo) -> int:
-    """The end of the last window that the simulation filled, in ns."""
-    first = min(orjson.loads(line)["start_unix_nano"] for line in (demo.truth / "windows.jsonl").open("rb"))
-    return int(first) + SIMULATED_SECONDS * NANO
-
-
-def simulated_machines(demo: Demo) -> frozenset[str]:
-    """The machines of the simulated cloud; others are this one."""
-    return frozenset(machine["machine"] for machine in orjson.loads((demo.truth / "cloud.json").read_bytes()))
+    def _end(self) -> int:
+        first, _ = self.truth.span()
+        return first - WINDOW + SIMULATED_SECONDS * NANO

@@ -44,3 +44,10 @@ def test_newcomers_join_an_existing_hypervisor():
 def test_a_cloud_that_cannot_be_is_refused(machines, sites, told):
     with pytest.raises(UserError, match=told):
         cloud.build(machines, sites)
+
+
+def test_two_clouds_can_stand_side_by_side():
+    one, other = cloud.build(machines=7, sites=1), cloud.build(machines=7, sites=1, prefix="lab-")
+    assert [machine.name for machine in other] == [f"lab-{machine.name}" for machine in one]
+    assert {machine.site for machine in other} == {"lab-site-1"}
+    assert {machine.hypervisor for machine in other} == {None, "lab-hv-01"}

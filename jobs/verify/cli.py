@@ -1,0 +1,71 @@
+"""`kappa verify`: what a running chain said of a running simulation."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+
+from connectors.sinks.elasticsearch import connect
+from infra.errors import UserError
+from jobs.runtime.settings import load_settings
+from jobs.verify.observer import Observer, Result
+from jobs.verify.table import show
+
+app = typer.Typer()
+console = Console(width=120)
+
+POLL_SECONDS = 5.0
+
+
+@app.command()
+def verify(
+    truth: Annotated[Path | None, typer.Option(help="The simulator's --truth; else KAPPA_HOME/truth.")] = None,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the faults and the chain's answers.")] = 600,
+    generation: Annotated[str | None, typer.Option(help="Whose answers. [live]")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file, too.")] = None,
+) -> None:
+    """Wait for the chain's answers to the simulator's faults and compare both: exits with 1 if anything is missed.
+
+    Compared are the faults, and every event of the windows that the truth has closed, against what stands in
+    Elasticsearch and Kafka.
+
+    Example: kappa verify --truth .kappa/truth --wait 300
+    """
+    settings = load_settings(generation=generation)
+    began = time.monotonic()
+    with connect(settings.elasticsearch_url, **settings.elasticsearch_identity()) as client:
+        observer = Observer(settings, truth or settings.home / "truth", client)
+        result = _await(observer, began + wait)
+    show(console, result, time.monotonic() - began)
+    if json_file:
+        json_file.write_bytes(orjson.dumps(result.facts(), option=orjson.OPT_INDENT_2))
+    raise typer.Exit(0 if result.passed else 1)
+
+
+def _await(observer: Observer, deadline: float) -> Result:
+    """The comparison once every fault is answered and its time compared; after the deadline as it is."""
+    while True:
+        since, whole = observer.truth.span()
+        until = min(whole, observer.told_until())
+        if _is_complete(observer, until):
+            return observer.result(since, until)
+        if time.monotonic() > deadline:
+            return _what_there_is(observer, since, until)
+        time.sleep(POLL_SECONDS)
+
+
+def _is_complete(observer: Observer, until: int) -> bool:
+    observer.look()
+    begun = observer.truth.faults()
+    if len(begun) < observer.truth.planned() or any(fault["start_unix_nano"] >= until for fault in begun):
+        return False
+    return all(row.found for row in observer.rows())
+
+
+def _what_there_is(observer: Observer, since: int, until: int) -> Result:
+    if not since:
+        raise UserError(f"truth {str(observer.truth.folder)!r}: no window has ended yet; wait for longer (--wait)")
+    return observer.result(since, until)
