@@ -1,0 +1,144 @@
+"""`make test-compose`: the stack from nothing, containers killed, images changed, compared with the truth; then gone.
+
+Works with any Docker. KAFKA_PORT and ELASTICSEARCH_PORT move its ports; KAPPA_PROFILE chooses how the jobs run.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+from infra.errors import UserError
+from tests.deploy.stack import POLL_SECONDS, compare_past, run, strike, write_report
+
+PROJECT = "kappa-test"
+JOBS = {
+    "standard": ["enrichment", "statistics", "detector", "archive", "indexer"],
+    "small": ["jobs"],
+}
+
+
+class Stack:
+    """The compose stack under a name of its own."""
+
+    def __init__(self, profile: str) -> None:
+        self.jobs = JOBS[profile]
+        self.environment = {**os.environ, "KAPPA_PROFILE": profile}
+
+    def compose(self, *arguments: str) -> str:
+        """`docker compose` in this project."""
+        return run("docker", "compose", "-p", PROJECT, *arguments, env=self.environment)
+
+    def up(self, *services: str) -> None:
+        """Start what is not running, and wait until it is healthy."""
+        self.compose("up", "-d", "--wait", "--wait-timeout", "900", *services)
+
+    def kill(self, service: str) -> None:
+        """As a power cut would; the container keeps its volumes and starts again."""
+        self.compose("kill", "-s", "KILL", service)
+        self.compose("start", service)
+
+    def verify(self, wait: float = 600) -> dict[str, Any]:
+        """What `kappa verify` says."""
+        result = "/var/lib/kappa/verify.json"
+        arguments = ["--truth", "/var/lib/kappa/cloud", "--wait", str(wait), "--json", result]
+        self.compose("run", "--rm", "--entrypoint", "sh", "verify", "-c", f"kappa verify {' '.join(arguments)} || true")
+        return dict(json.loads(self.compose("exec", "simulator", "cat", result)))
+
+    def change_image(self) -> None:
+        """The same image under another name: every job's container is stopped in good order and made anew."""
+        image = json.loads(self.compose("config", "--format", "json"))["services"]["topics"]["image"]
+        self.environment["KAPPA_IMAGE"] = f"{image}-next"
+        run("docker", "tag", image, f"{image}-next")
+        self.up(*self.jobs)
+
+    def queries(self) -> dict[str, int]:
+        """How many series each of Grafana's queries finds on Prometheus; raises if one, or an alert, is in error."""
+        self.compose("--profile", "dashboards", "up", "-d", "--no-deps", "prometheus")
+        port = self.compose("port", "prometheus", "9090").strip().rpartition(":")[2]
+        panels = json.loads(Path("infra/grafana/dashboards/chain.json").read_text())["panels"]
+        queries = {
+            f"{panel['title']}: {one['legendFormat']}": one["expr"] for panel in panels for one in panel["targets"]
+        }
+        until_scraped(lambda: all(_series(port, query) for query in list(queries.values())[:3]))
+        rules = [rule for group in _ask(port, "rules")["groups"] for rule in group["rules"]]
+        faulty = [rule["name"] for rule in rules if rule["health"] == "err"]
+        if faulty or not rules:
+            raise UserError(f"alerts that Prometheus can't compute: {faulty}")
+        return {title: len(_series(port, query)) for title, query in queries.items()}
+
+    def memory(self) -> dict[str, str]:
+        """What each container uses now, of its limit."""
+        lines = run("docker", "stats", "--no-stream", "--format", "{{.Name}}|{{.MemUsage}}").splitlines()
+        return dict(line.split("|") for line in lines if line.startswith(PROJECT))
+
+
+def _ask(port: str, path: str, **query: str) -> Any:
+    with urlopen(f"http://127.0.0.1:{port}/api/v1/{path}?{urlencode(query)}", timeout=10) as answer:
+        return json.load(answer)["data"]
+
+
+def _series(port: str, query: str) -> list[Any]:
+    return list(_ask(port, "query", query=query)["result"])
+
+
+def until_scraped(done: Callable[[], bool], seconds: float = 180) -> None:
+    """Wait until Prometheus answers with figures."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if done():
+                return
+        except (URLError, ConnectionError):
+            pass
+        if time.monotonic() > deadline:
+            raise UserError("Prometheus has no figures of the jobs")
+        time.sleep(POLL_SECONDS)
+
+
+def test(profile: str, kills: int, seed: int) -> dict[str, Any]:
+    """Run it; gives the report's part."""
+    stack, began = Stack(profile), time.monotonic()
+    try:
+        stack.compose("down", "-v")
+        stack.up()
+        started = time.monotonic() - began
+        killed = strike([*stack.jobs, "kafka", "elasticsearch"], stack.kill, kills, seed, spread=15)
+        found = compare_past(time.time(), stack.verify, 600)
+        queries, memory = stack.queries(), stack.memory()
+        stack.change_image()
+        upgraded = compare_past(time.time() + 20, stack.verify, 600)
+        return {
+            "passed": found["passed"] and upgraded["passed"],
+            "profile": profile,
+            "start_seconds": round(started),
+            "killed": killed,
+            "after_kills": found,
+            "after_upgrade": upgraded,
+            "memory": memory,
+            "queries": queries,
+            "seconds": round(time.monotonic() - began),
+        }
+    finally:
+        stack.compose("--profile", "*", "down", "-v")
+
+
+def main() -> int:
+    """The exit code: 0 if everything was found and nothing lost or doubled."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", choices=sorted(JOBS), default="standard")
+    parser.add_argument("--kills", type=int, default=7)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    return 0 if write_report("compose", test(given.profile, given.kills, given.seed)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

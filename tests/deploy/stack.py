@@ -1,0 +1,61 @@
+"""What the two deployments' tests share: kills at random moments, comparisons with the truth, one report."""
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from infra.errors import UserError
+
+REPORT = Path("build/deploy.json")
+POLL_SECONDS = 5.0
+
+
+def run(*command: str | Path, **more: Any) -> str:
+    """Run a command and give its output; raises UserError with the end of what it said."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **more)
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip())[-1500:]
+        raise UserError(f"{' '.join(str(part) for part in command)}: code {done.returncode}: {said}")
+    return done.stdout
+
+
+def strike(targets: Sequence[str], kill: Callable[[str], None], count: int, seed: int, spread: float) -> list[str]:
+    """Kill each target once, the rest by chance, `spread` seconds apart on average; gives whom, in order."""
+    rng = random.Random(seed)
+    chosen = [
+        *rng.sample(list(targets), min(count, len(targets))),
+        *rng.choices(targets, k=max(0, count - len(targets))),
+    ]
+    for target in chosen:
+        time.sleep(rng.uniform(0.5, 1.5) * spread)
+        print(f"{time.strftime('%H:%M:%S')} kill {target}", flush=True)
+        kill(target)
+    return chosen
+
+
+def compare_past(moment: float, verify: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """The comparison once it covers `moment` (Unix seconds), however it came out."""
+    deadline = time.monotonic() + seconds
+    while True:
+        result = verify()
+        if result["until_unix_nano"] >= moment * 1e9 or time.monotonic() > deadline:
+            summary = {key: value for key, value in result.items() if key != "faults"}
+            print(f"{time.strftime('%H:%M:%S')} {summary}", flush=True)
+            return result
+        time.sleep(POLL_SECONDS)
+
+
+def write_report(part: str, facts: dict[str, Any]) -> bool:
+    """Put one deployment's facts into build/deploy.json; whether it passed."""
+    report = json.loads(REPORT.read_text()) if REPORT.exists() else {}
+    report[part] = facts
+    parts = [report[name] for name in ("compose", "kubernetes") if name in report]
+    report["passed"] = len(parts) == 2 and all(one["passed"] for one in parts)
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(json.dumps(report, indent=2) + "\n")
+    print(json.dumps(facts, indent=2))
+    return bool(facts["passed"])

@@ -1,0 +1,61 @@
+"""The compose files: what stands there is pinned, bounded and published on loopback only."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+MEBI = {"m": 1, "g": 1024}
+ENVIRONMENT = dict(
+    line.split("=", 1) for line in Path(".env").read_text().splitlines() if line and not line.startswith("#")
+)
+
+
+def _services(path):
+    return yaml.safe_load(Path(path).read_text())["services"]
+
+
+def _stack(profile):
+    """Core's services that stay, as the profile runs the jobs."""
+    core = {name: one for name, one in _services("docker-compose.yml").items() if not one.get("profiles")}
+    del core["topics"]  # gone before the jobs start
+    return core | _services(f"infra/docker/jobs-{profile}.yml")
+
+
+def _everything():
+    job = _services("infra/docker/job.yml")["job"]
+    jobs = {f"{p}.{name}": job | one for p in ("standard", "small") for name, one in _jobs(p)}
+    return _services("docker-compose.yml") | jobs
+
+
+def _jobs(profile):
+    return _services(f"infra/docker/jobs-{profile}.yml").items()
+
+
+def _mebibytes(limit):
+    return int(limit[:-1]) * MEBI[limit[-1]]
+
+
+@pytest.mark.parametrize(("profile", "gibibytes"), [("standard", 6), ("small", 4)])
+def test_core_fits_into_its_memory(profile, gibibytes):
+    assert sum(_mebibytes(one["mem_limit"]) for one in _stack(profile).values()) <= gibibytes * 1024
+
+
+def test_every_image_is_pinned():
+    images = {name: value for name, value in ENVIRONMENT.items() if name.endswith("_IMAGE")}
+    assert {one["image"] for one in _everything().values()} == {f"${{{name}}}" for name in images}
+    assert all(":" in image and not image.endswith(":latest") for image in images.values())
+
+
+def test_nothing_is_published_beyond_loopback():
+    assert ENVIRONMENT["KAPPA_BIND"] == "127.0.0.1"
+    ports = [port for one in _everything().values() for port in one.get("ports", ())]
+    assert ports and all(port.startswith("${KAPPA_BIND}:") for port in ports)
+
+
+@pytest.mark.parametrize("name", _everything())
+def test_a_service_is_bounded_and_may_fail(name):
+    service = _everything()[name]
+    assert service["mem_limit"] and service["restart"] and service["security_opt"] == ["no-new-privileges:true"]
+    if service["image"] == "${KAPPA_IMAGE}":
+        assert service["read_only"] is True and service["cap_drop"] == ["ALL"]
