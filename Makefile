@@ -8,6 +8,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+IMAGE := ghcr.io/kappa/kappa:0.1.0
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
 ##@ Use
@@ -37,6 +38,10 @@ $(VENV)/.installed: requirements-dev.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
+.PHONY: image
+image: ## Build the image for docker compose and the chart (IMAGE=name:tag)
+	docker build -f infra/docker/Dockerfile -t $(IMAGE) .
+
 ##@ Develop
 .PHONY: test
 test: setup ## Lint, check types, run the unit and integration tests
@@ -44,6 +49,18 @@ test: setup ## Lint, check types, run the unit and integration tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest $(TEST_ARGS)
+
+.PHONY: test-charts
+test-charts: setup ## Lint the chart and compare its examples with their goldens; part of `make test`, needs helm
+	$(BIN)/pytest tests/charts $(TEST_ARGS)
+
+.PHONY: test-compose
+test-compose: setup ## Bring the compose stack up, kill containers, compare with the truth: build/deploy.json, 15 minutes, needs Docker
+	$(BIN)/python -m tests.deploy.compose $(DEPLOY_ARGS)
+
+.PHONY: test-k8s
+test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an upgrade and a rollback: build/deploy.json
+	$(BIN)/python -m tests.deploy.kubernetes $(DEPLOY_ARGS)
 
 .PHONY: test-chaos
 test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, 35 minutes
@@ -53,6 +70,14 @@ test-chaos: setup ## Kill everything at random moments and compare record by rec
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+.PHONY: chart-goldens
+chart-goldens: setup ## Render the chart's examples into tests/charts/golden
+	$(BIN)/python -m tests.charts.tools
+
+.PHONY: chart-readme
+chart-readme: setup ## Write charts/kappa/README.md from the comments of values.yaml
+	$(BIN)/python -m charts.readme
 
 .PHONY: lock
 lock: $(VENV)/.installed ## Resolve pyproject.toml into the three lock files

@@ -1,0 +1,59 @@
+{{- define "kappa.fullname" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Labels that never change. Takes (dict "root" . "component" "detector" "generation" "live"). */}}
+{{- define "kappa.selector" -}}
+app.kubernetes.io/name: kappa
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- with .generation }}
+kappa/generation: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "kappa.labels" -}}
+{{ include "kappa.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end -}}
+
+{{/* The live generation's jobs have the plain names. */}}
+{{- define "kappa.jobname" -}}
+{{- $middle := eq .generation "live" | ternary "" (printf "-%s" .generation) -}}
+{{ include "kappa.fullname" .root }}{{ $middle }}-{{ eq .component "all" | ternary "jobs" .component }}
+{{- end -}}
+
+{{- define "kappa.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "kappa.bootstrap" -}}
+{{- if .Values.kafka.enabled -}}
+{{ include "kappa.fullname" . }}-kafka:9092
+{{- else -}}
+{{ required "kafka.bootstrap: is missing; give host:port of your Kafka, or set kafka.enabled" .Values.kafka.bootstrap }}
+{{- end -}}
+{{- end -}}
+
+{{- define "kappa.elasticsearch" -}}
+{{- if .Values.elasticsearch.enabled -}}
+http://{{ include "kappa.fullname" . }}-elasticsearch:9200
+{{- else -}}
+{{ required "elasticsearch.url: is missing; give the URL of your Elasticsearch, or set elasticsearch.enabled" .Values.elasticsearch.url }}
+{{- end -}}
+{{- end -}}
+
+{{/* The jobs of the profile, by name, as JSON. */}}
+{{- define "kappa.jobs" -}}
+{{- $jobs := dict -}}
+{{- range $name, $job := .Values.jobs -}}
+{{- if and $job.enabled (eq (eq $name "all") (eq $.Values.profile "small")) -}}
+{{- $_ := set $jobs $name $job -}}
+{{- end -}}
+{{- end -}}
+{{ toJson $jobs }}
+{{- end -}}

@@ -1,0 +1,45 @@
+{{/* Spark's configuration of a job in mode kubernetes, as JSON. $(POD_NAME) is filled in by Kubernetes. */}}
+{{- define "kappa.sparkconf" -}}
+{{- $values := .root.Values -}}
+{{- $conf := dict -}}
+{{- if eq $values.spark.mode "kubernetes" -}}
+{{- $conf = dict
+    "spark.kubernetes.namespace" .root.Release.Namespace
+    "spark.kubernetes.container.image" (include "kappa.image" .root)
+    "spark.kubernetes.container.image.pullPolicy" $values.image.pullPolicy
+    "spark.kubernetes.authenticate.executor.serviceAccountName" (include "kappa.fullname" .root)
+    "spark.kubernetes.driver.pod.name" "$(POD_NAME)"
+    "spark.kubernetes.executor.podNamePrefix" "$(POD_NAME)"
+    "spark.kubernetes.executor.podTemplateFile" "/etc/kappa/executor/executor.yaml"
+    "spark.kubernetes.executor.deleteOnTermination" "true"
+    "spark.driver.port" "7078"
+    "spark.driver.blockManager.port" "7079"
+    "spark.blockManager.port" "7079"
+    "spark.executor.instances" (toString $values.spark.executors.instances)
+    "spark.executor.cores" (toString $values.spark.executors.cores)
+    "spark.executor.memory" $values.spark.executors.memory
+    "spark.executor.memoryOverhead" $values.spark.executors.memoryOverhead
+-}}
+{{- $claim := include "kappa.claim" . -}}
+{{- if $claim -}}
+{{- $volume := "spark.kubernetes.executor.volumes.persistentVolumeClaim.home" -}}
+{{- $_ := set $conf (printf "%s.mount.path" $volume) "/var/lib/kappa" -}}
+{{- $_ := set $conf (printf "%s.options.claimName" $volume) $claim -}}
+{{- end -}}
+{{- range $folder, $secret := include "kappa.secrets" .root | fromJson -}}
+{{- $_ := set $conf (printf "spark.kubernetes.executor.secrets.%s" $secret) (printf "/etc/kappa/%s" $folder) -}}
+{{- end -}}
+{{- end -}}
+{{ merge (deepCopy $values.spark.conf) $conf | toJson }}
+{{- end -}}
+
+{{/* The claim of a job's home; empty if everything is in an object store, or the job keeps nothing. */}}
+{{- define "kappa.claim" -}}
+{{- $storage := .root.Values.storage -}}
+{{- if or (eq .component "indexer") (and $storage.checkpoints $storage.delta) -}}
+{{- else if $storage.existingClaim -}}
+{{ $storage.existingClaim }}
+{{- else -}}
+{{ include "kappa.jobname" . }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,152 @@
+"""The chart: lint, schema, rendered examples against goldens, and what every pod must have."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from charts.readme import readme
+from infra.kafka import KafkaSecurity
+from jobs.runtime.settings import Settings
+from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, LAB, find, helm, render
+
+pytestmark = pytest.mark.skipif(find("helm") is None, reason="helm is not on PATH (nor in LAB_HOME/bin)")
+
+CONTROLLERS = {"Deployment", "StatefulSet", "Job"}
+BUNDLED = {"kafka", "elasticsearch"}  # their images write beside their programs
+
+
+def _manifests(*arguments):
+    return [manifest for manifest in yaml.safe_load_all(render(*arguments)) if manifest]
+
+
+def _pods(manifests):
+    for manifest in manifests:
+        if manifest["kind"] in CONTROLLERS:
+            yield manifest["spec"]["template"]
+        elif manifest["kind"] == "Pod":
+            yield manifest
+
+
+def _containers(manifests):
+    for pod in _pods(manifests):
+        yield from pod["spec"].get("initContainers", []) + pod["spec"]["containers"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_linted_and_renders_as_before(example):
+    linted = helm("lint", "--strict", CHART, "--values", example)
+    assert linted.returncode == 0, linted.stdout
+    golden = (GOLDEN / example.name).read_text()
+    assert render("--values", example) == golden, "differs from its golden; if you meant it: make chart-goldens"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_manifests_are_kubernetes(example, tmp_path):
+    schemas = LAB / "schemas"
+    if find("kubeconform") is None or not schemas.is_dir():
+        pytest.skip("kubeconform or its schemas are not there (LAB_HOME)")
+    location = f"{schemas}/{{{{.NormalizedKubernetesVersion}}}}-standalone{{{{.StrictSuffix}}}}/{{{{.ResourceKind}}}}"
+    command = [find("kubeconform"), "-strict", "-summary", "-kubernetes-version", KUBERNETES]
+    command += [
+        "-schema-location",
+        location + "{{.KindSuffix}}.json",
+        "-skip",
+        "PodMonitor,PrometheusRule,ScaledObject",
+    ]
+    checked = subprocess.run([*command, GOLDEN / example.name], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("profile=tiny", "profile"),
+        ("jobs.detector.replicas=2", "replicas"),
+        ("kafka.bootstraps=here:1", "bootstraps"),
+        ("kafka.bootstrap=here", "bootstrap"),
+        ("image.tag=latest", "tag"),
+        ("kafka.image=apache/kafka:latest", "image"),
+        ("generations={Live}", "generations"),
+        ("generations={v2}", "live is missing"),
+        ("kafka.enabled=false", "kafka.bootstrap: is missing"),
+        ("elasticsearch.enabled=false", "elasticsearch.url: is missing"),
+        ("kafka.security.protocol=SASL_SSL", "kafka.security.username: is missing"),
+        ("storage.checkpoints=s3a://bucket", "storage.delta: is missing"),
+        ("spark.mode=kubernetes", "ReadWriteOnce"),
+        ("simulator.faults={nonsense}", "faults"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_a_message_that_names_it(wrong, message):
+    with pytest.raises(RuntimeError, match=message):
+        render("--set", wrong)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_pods_are_restricted_bounded_and_pinned(example):
+    manifests = _manifests("--values", example)
+    for pod in _pods(manifests):
+        security = pod["spec"]["securityContext"]
+        assert security["runAsNonRoot"] and security["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["spec"]["enableServiceLinks"] is False
+    for container in _containers(manifests):
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False and security["capabilities"] == {"drop": ["ALL"]}
+        assert security.get("readOnlyRootFilesystem") or container["name"] in BUNDLED
+        assert container["resources"]["limits"]["memory"]
+        assert not container["image"].endswith(":latest") and ":" in container["image"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_variable_is_a_setting(example):
+    known = {f"KAPPA_{name.upper()}" for name in {*Settings.model_fields, *KafkaSecurity.model_fields}}
+    given = {
+        variable["name"]
+        for container in _containers(_manifests("--values", example))
+        for variable in container.get("env", [])
+        if variable["name"].startswith("KAPPA_")
+    }
+    assert given and given <= known
+
+
+def test_a_generation_has_jobs_topics_and_volumes_of_its_own():
+    names = {(m["kind"], m["metadata"]["name"]) for m in _manifests("--set", "generations={live,v2}")}
+    for job in ("enrichment", "statistics", "detector", "archive"):
+        for kind in ("Deployment", "PersistentVolumeClaim", "PodDisruptionBudget"):
+            assert {(kind, f"kappa-{job}"), (kind, f"kappa-v2-{job}")} <= names
+    assert {("Job", "kappa-topics-live-1"), ("Job", "kappa-topics-v2-1")} <= names
+
+
+def test_a_job_may_end_its_batch_before_it_is_killed():
+    deployments = [m for m in _manifests("--set", "drainSeconds=120") if m["kind"] == "Deployment"]
+    assert len(deployments) == 5
+    for deployment in deployments:
+        pod = deployment["spec"]["template"]["spec"]
+        environment = {v["name"]: v.get("value") for v in pod["containers"][0]["env"]}
+        assert environment["KAPPA_DRAIN_SECONDS"] == "120" and pod["terminationGracePeriodSeconds"] == 150
+
+
+def test_drivers_may_do_with_pods_what_they_need_and_others_nothing():
+    manifests = _manifests("--values", CHART / "examples" / "spark-on-kubernetes.yaml")
+    (role,) = [m for m in manifests if m["kind"] == "Role"]
+    assert {resource for rule in role["rules"] for resource in rule["resources"]} == {
+        "pods",
+        "configmaps",
+        "persistentvolumeclaims",
+    }
+    tokens = {pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod["spec"] for pod in _pods(manifests)}
+    may = {name for name, pod in tokens.items() if pod["automountServiceAccountToken"]}
+    assert may == {"enrichment", "statistics", "detector", "archive"}
+
+
+def test_the_readme_is_that_of_the_values():
+    assert (CHART / "README.md").read_text() == readme(), "make chart-readme"
+
+
+def test_the_alerts_are_those_of_the_runbooks():
+    rules = yaml.safe_load((CHART / "files" / "rules.yml").read_text())["groups"][0]["rules"]
+    sections = {line[3:] for line in Path("docs/runbooks.md").read_text().splitlines() if line.startswith("## ")}
+    assert sections == {rule["alert"] for rule in rules}
+    for rule in rules:
+        assert rule["annotations"]["runbook_url"].endswith(f"runbooks.md#{rule['alert'].lower()}")

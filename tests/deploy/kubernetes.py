@@ -1,0 +1,119 @@
+"""`make test-k8s`: the chart in the cluster of your kubeconfig: install, helm test, kills, upgrade, rollback, replay.
+
+The images must be there (IMAGE's tag and the same with `-next`); all is gone afterwards.
+"""
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from tests.charts.tools import CHART, find
+from tests.deploy.stack import compare_past, run, strike, write_report
+
+RELEASE = NAMESPACE = "kappa-test"
+# The comparison runs in the simulator's pod, where the truth is.
+BASE = (
+    "--set",
+    "simulator.enabled=true",
+    "--set",
+    "simulator.resources.limits.memory=512Mi",
+    "--set",
+    "storage.keep=false",
+)
+PROFILES = {
+    "small": ("--values", str(CHART / "examples" / "local.yaml")),
+    "standard": ("--set", "jobs.archive.storageSize=5Gi"),
+}
+
+
+class Release:
+    """The chart, installed."""
+
+    def __init__(self, values: tuple[str, ...], tag: str) -> None:
+        self.values = (*values, *BASE)
+        self.tag = tag
+
+    def helm(self, *arguments: str) -> str:
+        """Helm, in the namespace."""
+        return run(find("helm") or "helm", "--namespace", NAMESPACE, *arguments)
+
+    def kubectl(self, *arguments: str) -> str:
+        """kubectl, in the namespace."""
+        return run(find("kubectl") or "kubectl", "--namespace", NAMESPACE, *arguments)
+
+    def install(self, *more: str, tag: str | None = None) -> None:
+        """Install or upgrade, and wait until all is ready."""
+        image = ("--set", f"image.tag={tag or self.tag}")
+        wait = ("--wait", "--wait-for-jobs", "--timeout", "15m")
+        self.helm("upgrade", "--install", RELEASE, str(CHART), "--create-namespace", *self.values, *image, *more, *wait)
+
+    def deployments(self) -> list[str]:
+        """The jobs' names."""
+        listed = json.loads(self.kubectl("get", "deployments", "-o", "json"))["items"]
+        return [one["metadata"]["name"] for one in listed if "simulator" not in one["metadata"]["name"]]
+
+    def kill(self, name: str) -> None:
+        """A pod's end without any grace; its controller makes another."""
+        component = name.removeprefix(f"{RELEASE}-").replace("jobs", "all")
+        label = f"app.kubernetes.io/component={component}"
+        self.kubectl("delete", "pod", "-l", label, "--force", "--grace-period=0", "--wait=false")
+
+    def verify(self, *more: str) -> dict[str, Any]:
+        """What `kappa verify` says."""
+        result = "/var/lib/kappa/verify.json"
+        command = f"kappa verify --wait 600 --json {result} {' '.join(more)} >&2; cat {result}"
+        said = self.kubectl("exec", f"deployment/{RELEASE}-simulator", "--", "sh", "-c", command)
+        return dict(json.loads(said))
+
+    def gone(self) -> None:
+        """Remove everything."""
+        run(find("kubectl") or "kubectl", "delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=5m")
+
+
+def test(profile: str, tag: str, kills: int, seed: int, replay: bool) -> dict[str, Any]:
+    """Run it; gives the report's part."""
+    release, began, steps = Release(PROFILES[profile], tag), time.monotonic(), {}
+    release.gone()
+    try:
+        release.install()
+        started = time.monotonic() - began
+        names = [*release.deployments(), f"{RELEASE}-kafka", f"{RELEASE}-elasticsearch"]
+        killed = strike(names, release.kill, kills, seed, spread=15)
+        steps["after_kills"] = compare_past(time.time(), release.verify, 600)
+        release.install(tag=f"{tag}-next")
+        steps["after_upgrade"] = compare_past(time.time() + 20, release.verify, 600)
+        release.helm("rollback", RELEASE, "1", "--wait", "--timeout", "10m")
+        steps["after_rollback"] = compare_past(time.time() + 20, release.verify, 600)
+        release.helm("test", RELEASE, "--timeout", "15m")
+        if replay:
+            release.install("--set", "generations={live,v2}")
+            steps["generation_v2"] = release.verify("--generation", "v2")
+        return {
+            "passed": all(step["passed"] for step in steps.values()),
+            "profile": profile,
+            "start_seconds": round(started),
+            "killed": killed,
+            **steps,
+            "seconds": round(time.monotonic() - began),
+        }
+    finally:
+        release.gone()
+
+
+def main() -> int:
+    """The exit code: 0 if everything was found and nothing lost or doubled."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="standard")
+    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument("--kills", type=int, default=7)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-replay", dest="replay", action="store_false", help="Leave out the generation v2.")
+    given = parser.parse_args()
+    facts = test(given.profile, given.tag, given.kills, given.seed, given.replay)
+    return 0 if write_report("kubernetes", facts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
