@@ -13,6 +13,7 @@ from connectors.simulator import cli as simulator_cli
 from infra import cli as infra_cli
 from infra.errors import UserError
 from jobs import chain
+from jobs.archive import cli as archive_cli
 from jobs.demo import cli as demo_cli
 from jobs.enrichment import cli as inventory_cli
 from jobs.quality import cli as quality_cli
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.add_typer(infra_cli.app, name="infra")
 app.add_typer(infra_cli.topics_app, name="topics")
 app.add_typer(inventory_cli.app, name="inventory")
+app.add_typer(archive_cli.app, name="archive")
 app.add_typer(simulator_cli.app)
 app.add_typer(host_cli.app)
 app.add_typer(demo_cli.app)
