@@ -66,6 +66,10 @@ test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an u
 test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, 35 minutes
 	$(BIN)/pytest tests/chaos --timeout 2400 $(TEST_ARGS)
 
+.PHONY: test-replay
+test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in between, and compare: build/replay.json
+	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
+
 .PHONY: format
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .

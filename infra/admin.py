@@ -1,12 +1,14 @@
 """Compare the map with a broker, and create what is missing. Nothing that exists is changed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     NewTopic,
     ResourceType,
@@ -60,6 +62,31 @@ def apply(admin: AdminClient, topics: Iterable[Topic]) -> list[TopicState]:
     missing = [topic for topic, state in zip(topics, states, strict=True) if state.state == "missing"]
     _create(admin, missing)
     return [TopicState(state.name, "created") if state.state == "missing" else state for state in states]
+
+
+def set_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> None:
+    """Set these settings of topics, by name; others stay."""
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in settings.items()
+            ],
+        )
+        for topic, settings in changes.items()
+    ]
+    for answer in admin.incremental_alter_configs(resources).values() if resources else ():
+        answer.result(TIMEOUT_SECONDS)
+
+
+def delete(admin: AdminClient, names: Iterable[str]) -> None:
+    """Delete those of these topics that are there."""
+    present = admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+    doomed = [name for name in names if name in present]
+    for answer in admin.delete_topics(doomed, operation_timeout=TIMEOUT_SECONDS).values() if doomed else ():
+        answer.result()
 
 
 def _state(topic: Topic, present: TopicMetadata | None, config: dict[str, str]) -> TopicState:

@@ -1,7 +1,7 @@
 """The map of the chain, read from topics.yaml and checked."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,9 @@ LIVE = "live"
 GENERATION = r"[a-z0-9][a-z0-9-]{0,30}"
 
 # Their topics are what a generation reads or shares, not what it writes.
-NOT_JOBS = {"collectors", "kappa inventory", "runtime"}
+NOT_JOBS = {"collectors", "kappa inventory", "kappa replay", "runtime"}
+# The first job of the chain: a generation that runs it has every derived topic of its own.
+FIRST_JOB = "enrichment"
 
 UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -79,6 +81,10 @@ class Topic(BaseModel):
         """Whether a job writes it, so that each generation has its own."""
         return not NOT_JOBS.issuperset(self.written_by)
 
+    def is_written_by(self, jobs: Collection[str]) -> bool:
+        """Whether one of these jobs writes it."""
+        return not set(jobs).isdisjoint(self.written_by)
+
     @property
     def config(self) -> dict[str, str]:
         """The broker's settings of this topic that the map decides."""
@@ -90,9 +96,13 @@ class Topic(BaseModel):
 
 @dataclass(frozen=True)
 class TopicMap:
-    """All topics by their name in the map, which stays the same in every generation: `topics["events"].name`."""
+    """All topics by their name in the map, which stays the same in every generation: `topics["events"].name`.
+
+    `own` are those that this generation writes, where it reads others from the generation that it is based on.
+    """
 
     topics: Mapping[str, Topic]
+    own: frozenset[str] | None = None
 
     def __getitem__(self, name: str) -> Topic:
         if name not in self.topics:
@@ -109,10 +119,15 @@ class TopicMap:
 
     @property
     def archived(self) -> tuple[Topic, ...]:
-        return tuple(topic for topic in self if topic.archive != "none")
+        """Those that this generation's archive keeps."""
+        return tuple(topic for key, topic in self.topics.items() if topic.archive != "none" and self.owns(key))
 
-    def in_generation(self, generation: str) -> "TopicMap":
-        """The map of a generation: what jobs write gets its name as a suffix; inputs are shared by all.
+    def owns(self, key: str) -> bool:
+        """Whether it is this generation that works on a topic, not the one that it is based on."""
+        return self.own is None or key in self.own
+
+    def in_generation(self, generation: str, jobs: Collection[str] | None = None) -> "TopicMap":
+        """The map of a generation: what its jobs (None: all) write gets its name as a suffix; the rest is shared.
 
         Raises:
             UserError: the name can't be part of a topic's.
@@ -121,7 +136,14 @@ class TopicMap:
             return self
         if not re.fullmatch(GENERATION, generation):
             raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
-        return self._updated(lambda topic: {"name": f"{topic.name}.{generation}"} if topic.derived else {})
+        whole = jobs is None or FIRST_JOB in jobs
+        own = frozenset(key for key, t in self.topics.items() if t.derived and (whole or t.is_written_by(jobs or ())))
+        suffixed = {key: self[key].model_copy(update={"name": f"{self[key].name}.{generation}"}) for key in own}
+        return TopicMap({**self.topics, **suffixed}, None if whole else own)
+
+    def based_on(self, base: "TopicMap") -> "TopicMap":
+        """The same, with what is not its own taken from the map of the generation that it is based on."""
+        return TopicMap({key: t if self.owns(key) else base[key] for key, t in self.topics.items()}, self.own)
 
     def with_overrides(
         self, partitions: int | None = None, timestamp: Literal["CreateTime", "LogAppendTime"] | None = None
@@ -139,7 +161,8 @@ class TopicMap:
         return self._updated(changes)
 
     def _updated(self, changes: Callable[[Topic], dict[str, Any]]) -> "TopicMap":
-        return TopicMap({key: topic.model_copy(update=changes(topic)) for key, topic in self.topics.items()})
+        changed = {key: topic.model_copy(update=changes(topic)) for key, topic in self.topics.items()}
+        return TopicMap(changed, self.own)
 
 
 def load_topics(path: Path | None = None) -> TopicMap:

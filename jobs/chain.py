@@ -1,10 +1,12 @@
 """Starts a job of the chain by its name: the `run` of `jobs/<name>/job.py`."""
 
+import os
 import threading
 from importlib import import_module
 
-from infra.topics import TopicMap, load_topics
-from jobs.runtime.preflight import check_surroundings
+from infra.topics import LIVE, TopicMap, load_topics
+from jobs.replay.registry import Registry
+from jobs.runtime.preflight import check_surroundings, reach_broker
 from jobs.runtime.settings import Settings
 
 
@@ -13,11 +15,37 @@ def run(name: str, settings: Settings, stop: threading.Event) -> None:
 
     Raises UserError if its surroundings are not fit.
     """
-    topics = topics_of(settings)
+    registry = registry_for(settings, stop)
+    settings = planned(name, settings, registry)
+    topics = registry.topics(settings.generation, load_topics(settings.topics_file))
     check_surroundings(settings, topics, stop)
     import_module(f"jobs.{name}.job").run(settings, topics, stop)
 
 
+def registry_for(settings: Settings, stop: threading.Event) -> Registry:
+    """What `kappa replay` has planned; the live generation needs no plan, and no broker is asked for it.
+
+    Raises UserError if no broker answers.
+    """
+    if settings.generation == LIVE:
+        return Registry()
+    reach_broker(settings, set(), stop)
+    return Registry.read(settings.kafka_bootstrap)
+
+
+def planned(name: str, settings: Settings, registry: Registry) -> Settings:
+    """The settings of a job of a generation that `kappa replay start` has planned; others stay as they are.
+
+    The plan goes before the environment, into which the settings of the jobs' own are put.
+    """
+    generation = registry.generations.get(settings.generation)
+    if generation is None:
+        return settings
+    generation.check_runs(name)
+    os.environ.update(generation.settings)
+    return settings.model_copy(update={"replay": generation.replay}) if name == generation.jobs[0] else settings
+
+
 def topics_of(settings: Settings) -> TopicMap:
-    """The map as the settings' generation names it."""
+    """The map as the settings' generation names it, if that runs the whole chain."""
     return load_topics(settings.topics_file).in_generation(settings.generation)

@@ -12,11 +12,15 @@ from connectors.host import cli as host_cli
 from connectors.simulator import cli as simulator_cli
 from infra import cli as infra_cli
 from infra.errors import UserError
+from infra.topics import LIVE
 from jobs import chain
 from jobs.archive import cli as archive_cli
 from jobs.demo import cli as demo_cli
 from jobs.enrichment import cli as inventory_cli
 from jobs.quality import cli as quality_cli
+from jobs.replay import cli as replay_cli
+from jobs.replay import savepoint_cli, state_cli
+from jobs.replay.registry import CHAIN, Registry
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
 from jobs.runtime.supervisor import supervise
@@ -34,6 +38,9 @@ app.add_typer(simulator_cli.app)
 app.add_typer(host_cli.app)
 app.add_typer(demo_cli.app)
 app.add_typer(quality_cli.app)
+app.add_typer(replay_cli.app, name="replay")
+app.add_typer(savepoint_cli.app, name="savepoint")
+app.add_typer(state_cli.app, name="state")
 
 
 class Step(StrEnum):
@@ -79,7 +86,10 @@ def run(
 
 
 def _run_all(settings: Settings, stop: threading.Event) -> NoReturn:
-    raise SystemExit(supervise([step.value for step in Step if step is not Step.all], settings, stop))
+    generation = settings.generation
+    plans = {} if generation == LIVE else Registry.read(settings.kafka_bootstrap).generations
+    jobs = plans[generation].jobs if generation in plans else CHAIN
+    raise SystemExit(supervise(jobs, settings, stop))
 
 
 @app.command("settings")

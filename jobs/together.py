@@ -24,7 +24,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
 
     def index() -> None:
         try:
-            indexer.run(settings, stop)
+            indexer.run(settings, topics, stop)
         finally:
             stop.set()
 

@@ -46,5 +46,9 @@ def parse(raw: DataFrame, topic: Topic) -> DataFrame:
 def tables(topics: TopicMap) -> tuple[Table, ...]:
     """The log of every archived topic, and the parsed tables."""
     log = Table("log", topics.archived, ("topic", "date"))
-    parsed = [Table(topic.name, (topic,), ("date",), topic) for topic in topics.archived if topic.archive == "parsed"]
+    parsed = [
+        Table(key, (topic,), ("date",), topic)
+        for key, topic in topics.topics.items()
+        if topic.archive == "parsed" and topics.owns(key)
+    ]
     return (log, *parsed)

@@ -16,7 +16,7 @@ from elasticsearch import Elasticsearch
 from prometheus_client import Counter, Gauge
 
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
-from infra.topics import LIVE, load_topics
+from infra.topics import LIVE, TopicMap
 from jobs.indexer import documents
 from jobs.indexer.batch import REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, positions
@@ -32,7 +32,7 @@ WAITING = Gauge("kappa_indexer_waiting", "1 while Elasticsearch can't take docum
 _log = structlog.get_logger(__name__)
 
 
-def run(settings: Settings, stop: threading.Event, instance: str = "0") -> None:
+def run(settings: Settings, topics: TopicMap, stop: threading.Event, instance: str = "0") -> None:
     """Index a generation's topics until `stop` is set; then finish the batch and return.
 
     `instance` tells apart indexers that share the partitions. Of two with the same name, the later one fences the other
@@ -42,8 +42,7 @@ def run(settings: Settings, stop: threading.Event, instance: str = "0") -> None:
         UserError: the broker can't be reached, a topic is missing, or another indexer took over.
     """
     name = settings.query_of("indexer")
-    topics = load_topics(settings.topics_file).in_generation(settings.generation)
-    kinds = {topics[topic].name: kind for topic, kind in KINDS.items()}
+    kinds = {topics[topic].name: kind for topic, kind in KINDS.items() if topics.owns(topic)}
     client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
     intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:

@@ -8,7 +8,7 @@ from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.settings import Settings
 
 
-def run(settings: Settings, _: TopicMap, stop: threading.Event) -> None:
+def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Index until `stop` is set. Blocks."""
     with MetricsServer(settings, lambda: None):
-        indexer.run(settings, stop, settings.instance)
+        indexer.run(settings, topics, stop, settings.instance)

@@ -18,24 +18,30 @@ class Context:
     topics: TopicMap
 
     def stream(self, source: str, *topics: str, headers: bool = False) -> DataFrame:
-        """Kafka's rows of `topics`, from their beginning, committed records only.
+        """Kafka's rows of `topics`, committed records only: from their beginning, or what a replay takes of them.
 
         The checkpoint knows the source by the name `source`, so others can be added beside it later.
         """
-        return (
+        settings, replay = self.settings, self.settings.replay
+        names = replay.subscribed(topics)
+        rows = (
             self.spark.readStream.format("kafka")
             .name(source)
-            .option("kafka.bootstrap.servers", self.settings.kafka_bootstrap)
-            .option("subscribe", ",".join(topics))
-            .option("startingOffsets", "earliest")
-            .option("maxOffsetsPerTrigger", self.settings.max_offsets_per_trigger)
-            .option("includeHeaders", headers)
-            .options(**self.settings.spark())
+            .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
+            .option("subscribe", ",".join(names))
+            .option("startingOffsets", replay.starting_offsets(names))
+            .option(
+                "maxOffsetsPerTrigger",
+                replay.batch_records(names, settings.max_offsets_per_trigger, settings.trigger_seconds),
+            )
+            .option("includeHeaders", headers or bool(replay.restored))
+            .options(**settings.spark())
             .option("kafka.isolation.level", "read_committed")
             # What retention took before it was read is a loss that a person must decide on.
             .option("failOnDataLoss", "true")
             .load()
         )
+        return replay.part(rows, [topic for topic in self.topics if topic.name in topics])
 
 
 Finish = Callable[[DataFrame], DataFrame]

@@ -26,7 +26,7 @@ def check_surroundings(settings: Settings, topics: TopicMap, stop: threading.Eve
         raise UserError(
             f"KAPPA_HOME={settings.home}: {free // 1024**2} MB free; free at least 512 MB or choose another"
         )
-    found = _partitions(settings, {topic.name for topic in topics}, stop)
+    found = reach_broker(settings, {topic.name for topic in topics}, stop)
     for topic in topics:
         if topic.shards and found[topic.name] != topic.partitions:
             raise UserError(
@@ -35,15 +35,18 @@ def check_surroundings(settings: Settings, topics: TopicMap, stop: threading.Eve
             )
 
 
-def _partitions(settings: Settings, wanted: set[str], stop: threading.Event) -> dict[str, int]:
-    """Partitions by topic, from a broker that may need time to come back, and to get its topics."""
+def reach_broker(settings: Settings, wanted: set[str], stop: threading.Event) -> dict[str, int]:
+    """Partitions by topic, from a broker that may need time to come back, and to get the topics that are wanted.
+
+    Raises UserError if none answers, or a topic is missing.
+    """
     bootstrap = settings.kafka_bootstrap
     admin = AdminClient(client_config(bootstrap, log_level=0))
     deadline = time.monotonic() + settings.broker_patience_seconds
     while True:
         found = _ask(admin)
         missing = wanted - (found or {}).keys()
-        if found and not missing:
+        if found is not None and not missing:
             return found
         if time.monotonic() >= deadline or stop.wait(1):
             break

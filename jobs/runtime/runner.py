@@ -175,11 +175,13 @@ class Ticks:
     def __init__(self, job: str, context: Context, topic: Topic) -> None:
         self.job, self.topic = job, topic
         self.admin = AdminClient(client_config(context.settings.kafka_bootstrap))
+        self.replay = context.settings.replay
         self.ticker = Ticker(lateness_by_topic(context.topics))
 
     def after(self, end: Offsets, newest: Mapping[tuple[str, int], int]) -> list[Row]:
         """The tick records that a batch allows: none if event time has not moved."""
-        tick = self.ticker.advance(end, latest_offsets(self.admin, end), newest)
+        latest = latest_offsets(self.admin, end)
+        tick = self.ticker.advance(self.replay.original(end), self.replay.original(latest), newest)
         if tick is None:
             return []
         metrics.observe_tick(self.job, tick)

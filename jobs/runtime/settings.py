@@ -8,6 +8,7 @@ from pydantic import Field, FilePath, SecretStr, ValidationError
 from infra.errors import UserError
 from infra.kafka import KafkaSecurity
 from infra.settings import describe
+from jobs.runtime.replay import Replay
 
 
 class Settings(KafkaSecurity):
@@ -26,6 +27,7 @@ class Settings(KafkaSecurity):
     # small: `run all` is one Spark application, not a process a job.
     profile: Literal["standard", "small"] = "standard"
     generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
+    replay: Replay = Replay()  # of the generation: what its first job reads; from the topic `generations`
 
     instance: str = Field("0", pattern=r"^[A-Za-z0-9.-]{1,200}$")  # tells apart indexers that share the partitions
 
@@ -53,6 +55,10 @@ class Settings(KafkaSecurity):
         """Folder or URL of a query's checkpoint."""
         root = self.checkpoints or str(self.home.resolve() / "checkpoints")
         return f"{root}/{self.generation}/{query}"
+
+    def savepoint_of(self, name: str) -> str:
+        """Folder or URL of a savepoint, beside the checkpoints of the generations."""
+        return self.model_copy(update={"generation": ".savepoints"}).checkpoint_of(name)
 
     def delta_of(self, table: str) -> str:
         """Folder or URL of a Delta table."""

@@ -6,7 +6,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import structlog
 
@@ -26,16 +29,21 @@ class Child:
 
     job: str
     environment: dict[str, str]
+    log: Path | None = None  # otherwise its logs go where ours go
+    code: Path | None = None  # the folder whose code it runs, otherwise ours
     process: subprocess.Popen[bytes] | None = None
     failures: int = 0
     started: float = 0.0
     due: float = field(default=0.0)
 
     def start(self) -> None:
-        """Start it; its logs go where ours go."""
+        """Start it."""
         command = [sys.executable, "-m", "jobs.cli", "run", self.job]
-        # A session of its own: a Ctrl-C is passed on once, by us, in order.
-        self.process = subprocess.Popen(command, env=self.environment, start_new_session=True)
+        with self.log.open("ab") if self.log else nullcontext() as output:
+            # A session of its own: a Ctrl-C is passed on once, by us, in order.
+            self.process = subprocess.Popen(
+                command, env=self.environment, stdout=output, stderr=output, cwd=self.code, start_new_session=True
+            )
         self.started = time.monotonic()
         log.info("job started", job=self.job, pid=self.process.pid)
 
@@ -70,9 +78,13 @@ class Child:
             self.process.send_signal(number)
 
 
-def supervise(jobs: list[str], settings: Settings, stop: threading.Event) -> int:
+def supervise(jobs: Sequence[str], settings: Settings, stop: threading.Event) -> int:
     """Run the jobs until `stop`; metrics ports count up from settings.metrics_port. Gives the exit code."""
-    children = [Child(job, _environment(settings, number)) for number, job in enumerate(jobs)]
+    return tend_all([Child(job, _environment(settings, number)) for number, job in enumerate(jobs)], settings, stop)
+
+
+def tend_all(children: Sequence[Child], settings: Settings, stop: threading.Event) -> int:
+    """Keep the children running until `stop` or until one refuses to run; end all. Gives the exit code."""
     code = 0
     try:
         while not stop.wait(0.2):
@@ -90,7 +102,7 @@ def _environment(settings: Settings, number: int) -> dict[str, str]:
     return {**os.environ, "KAPPA_METRICS_PORT": str(port)}
 
 
-def _stop(children: list[Child], patience: float) -> None:
+def _stop(children: Sequence[Child], patience: float) -> None:
     for child in children:
         child.signal(signal.SIGTERM)
     deadline = time.monotonic() + patience

@@ -51,7 +51,7 @@ class Chain:
         """An indexer at work; when the block ends it is told to stop and must end in order."""
         stop = threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(run, self.settings, stop)
+            running = pool.submit(run, self.settings, self.topics, stop)
             try:
                 yield running
             finally:

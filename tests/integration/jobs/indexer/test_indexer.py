@@ -18,6 +18,7 @@ from infra.errors import UserError
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from infra.local.kafka import KafkaBroker
+from infra.topics import load_topics
 from jobs.indexer.indexer import WAITING, index_of, run
 from jobs.runtime.settings import Settings
 from jobs.verify import readback
@@ -305,7 +306,7 @@ def test_a_second_copy_fences_the_first(chain: Chain):
 def test_a_missing_topic_is_named(servers):
     settings = Settings(kafka_bootstrap=servers.bootstrap, generation="idx-test-absent")
     with pytest.raises(UserError, match=r"statistics\.idx-test-absent.*kappa topics apply"):
-        run(settings, threading.Event())
+        run(settings, load_topics().in_generation(settings.generation), threading.Event())
 
 
 def test_an_index_with_other_types_is_named(chain: Chain):
@@ -315,7 +316,7 @@ def test_an_index_with_other_types_is_named(chain: Chain):
         name="idx-test-other", index_patterns=[index], priority=1, template={"mappings": other}
     )
     with pytest.raises(UserError, match=rf"{index}.*count.*generation"):
-        run(chain.settings, threading.Event())
+        run(chain.settings, chain.topics, threading.Event())
 
 
 def test_what_was_indexed_can_be_read_back(chain: Chain):

@@ -1,0 +1,170 @@
+"""Two generations, record by record: what only one of them holds, and which fields differ."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import zip_longest
+from typing import Any
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from infra.topics import TopicMap
+
+Record = dict[str, Any]
+Identity = tuple[str, str, int]  # id, phase, time: a novelty is told several times under one id
+Reader = Callable[[str], Iterable[tuple[int, bytes]]]  # topic -> (timestamp ms, value) of each record
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A record of which the two generations hold different forms; None where one has none."""
+
+    topic: str
+    one: Record | None
+    other: Record | None
+
+    @property
+    def kind(self) -> str:
+        """`only in first`, `only in second` or `changed`."""
+        return "only in second" if self.one is None else "only in first" if self.other is None else "changed"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that differ, of a changed record."""
+        if self.one is None or self.other is None:
+            return ()
+        names = self.one.keys() | self.other.keys()
+        return tuple(sorted(name for name in names if self.one.get(name) != self.other.get(name)))
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"topic": self.topic, "kind": self.kind, "fields": self.fields, "first": self.one, "second": self.other}
+
+
+@dataclass
+class Diff:
+    """The comparison of two generations."""
+
+    compared: dict[str, tuple[int, int]] = field(default_factory=dict)  # by topic: records of the first, the second
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the generations are the same."""
+        return not self.differences
+
+    def summary(self) -> Counter[tuple[str, str, str, str]]:
+        """How many differences by topic, kind, machine and verdict."""
+        return Counter(
+            (d.topic, d.kind, str(known.get("machine", "")), str(known.get("verdict", "")))
+            for d in self.differences
+            for known in [d.one or d.other or {}]
+        )
+
+
+def differing_topics(first: TopicMap, second: TopicMap) -> dict[str, tuple[str, str]]:
+    """The topics with records of which the generations have one each: by name in the map, their two names."""
+    return {
+        key: (first[key].name, second[key].name)
+        for key, topic in first.topics.items()
+        if topic.derived and topic.schema_name and first[key].name != second[key].name
+    }
+
+
+def diff(
+    topics: Mapping[str, tuple[str, str]],
+    read: Reader,
+    since_ms: int = 0,
+    until_ms: int | None = None,
+) -> Diff:
+    """Compare the topics' records with timestamps in [since, until]; ticks aside.
+
+    Only digests are held in memory (about 200 bytes a record); what differs is read a second time.
+    """
+    found = Diff()
+    derived = {name for names in topics.values() for name in names}
+
+    def records(topic: str) -> Iterator[Record]:
+        for timestamp, value in read(topic):
+            if timestamp >= since_ms and (until_ms is None or timestamp <= until_ms):
+                record = orjson.loads(value)
+                if "tick_unix_nano" not in record:
+                    yield _comparable(record, derived)
+
+    for key, (one, other) in topics.items():
+        first, second = Counter(map(_digest, records(one))), Counter(map(_digest, records(other)))
+        found.compared[key] = first.total(), second.total()
+        only_one, only_other = first - second, second - first
+        found.differences += _paired(key, _of(records(one), only_one), _of(records(other), only_other))
+    return found
+
+
+def _comparable(record: Record, derived: set[str]) -> Record:
+    """Without where it stood in a derived topic: how records and ticks mix there depends on the pace of reading."""
+    source = record.get("source")
+    return {k: v for k, v in record.items() if k != "source"} if source and source["topic"] in derived else record
+
+
+def _digest(record: Record) -> bytes:
+    return blake2b(orjson.dumps(record, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _of(records: Iterable[Record], wanted: Counter[bytes]) -> dict[Identity, list[Record]]:
+    """The records with these digests, by identity."""
+    found: dict[Identity, list[Record]] = {}
+    for record in records if wanted else ():
+        digest = _digest(record)
+        if wanted[digest] > 0:
+            wanted[digest] -= 1
+            found.setdefault(_identity(record), []).append(record)
+    return found
+
+
+def _identity(record: Record) -> Identity:
+    return str(record["id"]), str(record.get("phase", "")), int(record.get("time_unix_nano", 0))
+
+
+def _paired(
+    topic: str, first: Mapping[Identity, list[Record]], second: Mapping[Identity, list[Record]]
+) -> Iterator[Difference]:
+    for identity in sorted(first.keys() | second.keys()):
+        for one, other in zip_longest(first.get(identity, ()), second.get(identity, ())):
+            yield Difference(topic, one, other)
+
+
+def reader(bootstrap: str) -> Reader:
+    """Reads the committed records of a topic up to its end as of now."""
+
+    def read(topic: str) -> Iterator[tuple[int, bytes]]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "kappa.replay",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+            }
+        )
+        try:
+            partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+            yield from _until_end(consumer, len(partitions))
+        finally:
+            consumer.close()
+
+    return read
+
+
+def _until_end(consumer: Consumer, partitions: int) -> Iterator[tuple[int, bytes]]:
+    ended: set[int | None] = set()
+    while len(ended) < partitions:
+        for message in consumer.consume(10_000, 1.0):
+            error = message.error()
+            if error is None:
+                yield message.timestamp()[1], message.value() or b"null"
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            elif not error.retriable():
+                raise KafkaException(error)

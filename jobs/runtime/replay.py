@@ -1,0 +1,94 @@
+"""What part of the log a generation's first job reads, and how fast."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from infra.topics import Topic
+from jobs.schemas import SCHEMAS
+
+Offsets = dict[str, dict[int, int]]  # topic -> partition -> offset
+# Where a record stood before it was restored from the archive.
+OFFSET_HEADER = "kappa.offset"
+# A format that had no backlog when the replay was planned still gets this part of a batch.
+LEAST_SHARE = 0.02
+
+
+class Replay(BaseModel):
+    """Offsets from `start` on (empty: all), and before `end` (empty: without end)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    start: Offsets = {}
+    end: Offsets = {}
+    backlog: dict[str, int] = {}  # records from the start to the end, or to what was the end when it was planned
+    where: str | None = None  # a Spark SQL condition on the record's fields; ticks always pass
+    max_rate: int | None = None  # records a second
+    restored: dict[str, str] = {}  # topics filled from the archive -> those whose records they hold
+
+    def subscribed(self, topics: Sequence[str]) -> list[str]:
+        """Where the records of these topics are to be read."""
+        holders = {original: name for name, original in self.restored.items()}
+        return [holders.get(topic, topic) for topic in topics]
+
+    def original(self, positions: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+        """Positions by the names of the original topics."""
+        return {(self.restored.get(topic, topic), number): at for (topic, number), at in positions.items()}
+
+    def as_was(self, rows: DataFrame) -> DataFrame:
+        """Kafka's rows of restored topics where they stood at first: `topic`, `offset` and `headers`."""
+        if not self.restored:
+            return rows
+        names = F.create_map(*(F.lit(name) for pair in self.restored.items() for name in pair))
+        stood = F.filter("headers", lambda header: header["key"] == OFFSET_HEADER)
+        return rows.withColumns(
+            {
+                "topic": F.element_at(names, F.col("topic")),
+                "offset": F.element_at(stood, 1)["value"].cast("string").cast("long"),
+                "headers": F.filter("headers", lambda header: header["key"] != OFFSET_HEADER),
+            }
+        )
+
+    def starting_offsets(self, topics: Sequence[str]) -> str:
+        """Spark's option for a source of these topics."""
+        return json.dumps({topic: self.start[topic] for topic in topics}) if self.start else "earliest"
+
+    def batch_records(self, topics: Sequence[str], largest: int, trigger_seconds: float) -> int:
+        """How many records of these topics a batch may hold; `largest` bounds the memory of one.
+
+        A source's part is its part of the backlog, so that all are read in step: event time goes with the slowest, and
+        what is read too early of the others waits in the state.
+        """
+        allowed = min(largest, self.max_rate * trigger_seconds) if self.max_rate else largest
+        total = sum(self.backlog.values())
+        share = sum(self.backlog.get(topic, 0) for topic in topics) / total if total else 1.0
+        return max(1, int(allowed * max(share, LEAST_SHARE)))
+
+    def part(self, rows: DataFrame, topics: Sequence[Topic]) -> DataFrame:
+        """Kafka's rows of these topics without what comes after the end, or doesn't meet the condition."""
+        if self.end:
+            rows = rows.where(_is_before({name: self.end[name] for name in self.subscribed([t.name for t in topics])}))
+        rows = self.as_was(rows)
+        return rows.transform(matching, topics[0], self.where) if self.where else rows
+
+
+def _is_before(end: Offsets) -> Column:
+    bounds = [
+        (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") < offset)
+        for topic, partitions in end.items()
+        for partition, offset in partitions.items()
+    ]
+    return reduce(or_, bounds)
+
+
+def matching(rows: DataFrame, topic: Topic, where: str) -> DataFrame:
+    """Kafka's rows of a topic whose record meets an SQL condition, and its ticks."""
+    assert topic.schema_name
+    record = F.from_json(F.col("value").cast("string"), SCHEMAS[topic.schema_name])
+    fields = rows.withColumn("record", record).select("*", "record.*")
+    return fields.where(F.col("tick_unix_nano").isNotNull() | F.expr(where)).select(*rows.columns)
