@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from jobs.replay.registry import Registry
 from jobs.runtime.settings import Settings
 
 PATIENCE_SECONDS = 900
+TRANSCRIPT = Path("build/replay.txt")  # what an operator would have seen
 SIMULATED_SECONDS = 300
 FAULTS = (
     "late:vm-05@+60s/30s",
@@ -51,6 +53,7 @@ class Chain:
             topics_file=self.topics_file,
         )
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.environment_changes: dict[str, str] = {}
 
     @property
     def topics(self) -> TopicMap:
@@ -68,6 +71,7 @@ class Chain:
             "KAPPA_METRICS_PORT": "0",
             "KAPPA_ARCHIVE_TRIGGER_SECONDS": "1",
             "KAPPA_MAX_OFFSETS_PER_TRIGGER": "600",  # several batches even of this little data
+            **self.environment_changes,
         }
 
     def up(self) -> None:
@@ -111,6 +115,7 @@ class Chain:
             timeout=PATIENCE_SECONDS,
             check=False,
         )
+        _note(arguments, done)
         assert done.returncode in codes, f"{arguments}: {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
         return done.stdout + (done.stderr if done.returncode == 2 else "")
 
@@ -142,6 +147,12 @@ class Chain:
     def diff(self, first: str, second: str, *arguments: str) -> dict:
         """What `kappa replay diff --json` says."""
         return json.loads(self.kappa("replay", "diff", first, second, "--json", *arguments, codes=(0, 1)))
+
+
+def _note(arguments: tuple[str, ...], done: subprocess.CompletedProcess[str]) -> None:
+    TRANSCRIPT.parent.mkdir(exist_ok=True)
+    with TRANSCRIPT.open("a") as transcript:
+        transcript.write(f"$ kappa {shlex.join(arguments)}\n{done.stdout}{done.stderr}({done.returncode})\n\n")
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,95 @@
+"""A long backlog: its rate, and the memory that it takes, whatever its length.
+
+KAPPA_REPLAY_EVENTS=10000000 for the whole of it.
+"""
+
+import os
+import time
+
+import orjson
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from jobs.replay.registry import CHAIN, Generation, write
+from jobs.replay.run import prepare
+from tests.chaos.reading import last_ticks
+from tests.replay.chain import Chain, descendants
+from tests.replay.report import Report
+
+EVENTS = int(os.environ.get("KAPPA_REPLAY_EVENTS", "1000000"))
+MACHINES, SERIES, WINDOW_SECONDS = 200, 50, 10
+STEPS = max(2, EVENTS // (MACHINES * SERIES))
+START = 1_700_000_000_000  # ms: much older than the retention of the live topics
+MEMORY_MEGABYTES = 4_000  # of the four jobs together
+
+
+@pytest.fixture(scope="module")
+def backlog(chain: Chain):
+    """`events` of a generation of its own, filled as enrichment would: a record a machine and window, and ticks."""
+    generation = Generation(name="long", base="live", jobs=CHAIN)
+    prepare(generation, chain.topics.in_generation("long"), chain.settings)
+    write(chain.settings.kafka_bootstrap, generation)
+    producer = Producer(
+        {"bootstrap.servers": chain.settings.kafka_bootstrap, "compression.type": "lz4", "linger.ms": 50}
+    )
+    records = [(f"m-{number:03}", _record(f"m-{number:03}")) for number in range(MACHINES)]
+    for step in range(STEPS):
+        milli = START + step * WINDOW_SECONDS * 1000
+        for machine, record in records:
+            _send(producer, record.replace(b"1111111111111", b"%d" % milli), machine, milli)
+        for partition in range(4):
+            _send(producer, b'{"tick_unix_nano":%d000000}' % milli, None, milli, partition)
+    assert producer.flush(120) == 0
+    return STEPS * MACHINES * SERIES
+
+
+def _record(machine: str) -> bytes:
+    points = [
+        {"time_unix_nano": 1111111111111_000000, "series": f"metric_{n}", "name": f"metric_{n}", "value": n + 0.5}
+        for n in range(SERIES)
+    ]
+    source = {"topic": "telemetry.lines", "partition": 0, "offset": 0, "timestamp_unix_milli": START}
+    head = {"id": machine, "machine": machine, "kind": "metric", "resource": {}, "inventory": {"known": False}}
+    return orjson.dumps({**head, "source": source, "events": points})
+
+
+def _send(producer: Producer, value: bytes, key: str | None, milli: int, partition: int = -1) -> None:
+    while True:
+        try:
+            return producer.produce("events.long", value, key, partition, timestamp=milli)
+        except BufferError:
+            producer.poll(0.2)
+
+
+def test_a_long_backlog_takes_bounded_memory(chain: Chain, report: Report, backlog: int):
+    chain.environment_changes["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = "20000"
+    start = ("replay", "start", "--job", "statistics", "--base", "long", "--to", "latest", "--as", "fast")
+    began = time.monotonic()
+    process = chain.start(*start)
+    peaks: list[float] = []
+    while process.poll() is None:
+        peaks.append(sum(_megabytes(one) for one in [*descendants(process), psutil.Process(process.pid)]))
+        time.sleep(1)
+    seconds = time.monotonic() - began
+    assert process.returncode == 0
+    assert max(peaks) < MEMORY_MEGABYTES
+
+    last = (START + (STEPS - 1) * WINDOW_SECONDS * 1000) * 1_000_000
+    assert set(last_ticks(chain.settings.kafka_bootstrap, "statistics.fast").values()) == {last}
+    third = len(peaks) // 3
+    report.add(
+        "a long backlog",
+        events=backlog,
+        seconds=round(seconds, 1),
+        events_per_second=round(backlog / seconds),
+        peak_megabytes=round(max(peaks)),
+        peak_megabytes_by_third=[round(max(peaks[n * third : (n + 1) * third or None] or [0])) for n in range(3)],
+    )
+
+
+def _megabytes(process: psutil.Process) -> float:
+    try:
+        return process.memory_full_info().uss / 2**20
+    except psutil.NoSuchProcess:
+        return 0.0
