@@ -12,6 +12,7 @@ import orjson
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from pydantic import BaseModel, ConfigDict
 
+from infra import admin
 from infra.errors import UserError
 from infra.topics import LIVE, TopicMap
 from jobs.runtime.replay import Replay
@@ -70,7 +71,11 @@ class Registry:
 
     @classmethod
     def read(cls, bootstrap: str) -> "Registry":
-        """As of now; empty if the broker has no such topic."""
+        """As of now; empty if the broker has no such topic.
+
+        Raises UserError if no broker answers.
+        """
+        admin.connect(bootstrap)
         registry = cls()
         for key, value in _latest(bootstrap).items():
             if key == PROMOTED:
@@ -120,7 +125,8 @@ def write(bootstrap: str, record: Generation | Promotion) -> None:
 
 
 def _latest(bootstrap: str) -> dict[str, bytes]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kappa.generations", "enable.auto.commit": False})
+    settings = {"group.id": "kappa.generations", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     try:
         if TOPIC not in consumer.list_topics(timeout=30).topics:
             return {}
