@@ -343,10 +343,11 @@ def take_in(file: Path, name: str | None, settings: Settings) -> Savepoint:
     store = store_of(saved.name, settings)
     if store.names():
         raise UserError(f"savepoint {saved.name!r}: there is one already; use --as")
-    for path, content in entries.items():
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise UserError(f"{file}: holds {path!r}, which would leave the savepoint's folder")
-        store.write(path, content)
+    for path in map(PurePosixPath, entries):
+        if path.is_absolute() or ".." in path.parts:
+            raise UserError(f"{file}: holds {str(path)!r}, which would leave the savepoint's folder")
+    for name_within, content in entries.items():
+        store.write(name_within, content)
     store.write(MANIFEST, saved.model_dump_json(indent=1).encode())
     return saved
 
