@@ -2,13 +2,31 @@
 
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 Place = tuple[str, int]  # topic, partition
 Positions = dict[Place, int]
 SECONDS = 30.0
 TAIL = 50  # offsets before a position among which a record is found: the others are transactions' markers
+# What passes by itself, of the errors that don't say so.
+_TRANSIENT = {
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+
+
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, KafkaException) and (error.args[0].retriable() or error.args[0].code() in _TRANSIENT)
+
+
+# A broker that is started again is waited for.
+patient = retry(retry=retry_if_exception(_passes), wait=wait_fixed(0.5), stop=stop_after_delay(300), reraise=True)
 
 
 class Log:
@@ -18,6 +36,7 @@ class Log:
         self.bootstrap = bootstrap
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
+    @patient
     def places(self, topics: Iterable[str]) -> list[Place]:
         """Every partition of these topics."""
         found = self.admin.list_topics(timeout=SECONDS).topics
@@ -38,6 +57,7 @@ class Log:
         found = self._offsets(topics, OffsetSpec.for_timestamp(time_ms))  # type: ignore[no-untyped-call]
         return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
 
+    @patient
     def _offsets(self, topics: Iterable[str], spec: OffsetSpec) -> Positions:
         wanted = {TopicPartition(*place): spec for place in self.places(topics)}
         if not wanted:
@@ -45,6 +65,7 @@ class Log:
         found = self.admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=SECONDS)
         return {(place.topic, place.partition): future.result().offset for place, future in found.items()}
 
+    @patient
     def committed(self, group: str, places: Iterable[Place]) -> Positions:
         """A consumer group's offsets, those in open transactions left out; 0 where it has none."""
         consumer = self._consumer(group, "read_uncommitted")  # the other isolation would wait for them
@@ -52,8 +73,12 @@ class Log:
             found = consumer.committed([TopicPartition(*place) for place in places], timeout=SECONDS)
         finally:
             consumer.close()
+        for place in found:
+            if place.error:
+                raise KafkaException(place.error)
         return {(place.topic, place.partition): max(0, place.offset) for place in found}
 
+    @patient
     def times(self, positions: Mapping[Place, int]) -> dict[Place, int]:
         """The newest Kafka timestamp, ms, of the last records before each position; only where there is one."""
         consumer = self._consumer("kappa.replay")
