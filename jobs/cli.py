@@ -12,7 +12,6 @@ from connectors.host import cli as host_cli
 from connectors.simulator import cli as simulator_cli
 from infra import cli as infra_cli
 from infra.errors import UserError
-from infra.topics import LIVE
 from jobs import chain
 from jobs.archive import cli as archive_cli
 from jobs.demo import cli as demo_cli
@@ -20,7 +19,7 @@ from jobs.enrichment import cli as inventory_cli
 from jobs.quality import cli as quality_cli
 from jobs.replay import cli as replay_cli
 from jobs.replay import savepoint_cli, state_cli
-from jobs.replay.registry import CHAIN, Registry
+from jobs.replay.registry import CHAIN
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
 from jobs.runtime.supervisor import supervise
@@ -86,9 +85,8 @@ def run(
 
 
 def _run_all(settings: Settings, stop: threading.Event) -> NoReturn:
-    generation = settings.generation
-    plans = {} if generation == LIVE else Registry.read(settings.kafka_bootstrap).generations
-    jobs = plans[generation].jobs if generation in plans else CHAIN
+    planned = chain.registry_for(settings, stop).generations.get(settings.generation)
+    jobs = planned.jobs if planned else CHAIN
     raise SystemExit(supervise(jobs, settings, stop))
 
 

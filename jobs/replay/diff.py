@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
+from infra.kafka import client_config
 from infra.topics import TopicMap
 
 Record = dict[str, Any]
@@ -138,15 +139,8 @@ def reader(bootstrap: str) -> Reader:
     """Reads the committed records of a topic up to its end as of now."""
 
     def read(topic: str) -> Iterator[tuple[int, bytes]]:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "kappa.replay",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-            }
-        )
+        own = {"group.id": "kappa.replay", "enable.auto.commit": False, "isolation.level": "read_committed"}
+        consumer = Consumer(client_config(bootstrap, **own, **{"enable.partition.eof": True}))
         try:
             partitions = consumer.list_topics(topic, 30).topics[topic].partitions
             consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])

@@ -6,6 +6,8 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
+from infra.kafka import client_config
+
 Place = tuple[str, int]  # topic, partition
 Positions = dict[Place, int]
 SECONDS = 30.0
@@ -34,7 +36,7 @@ class Log:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self.admin = AdminClient(client_config(bootstrap, log_level=0))
 
     @patient
     def places(self, topics: Iterable[str]) -> list[Place]:
@@ -102,8 +104,8 @@ class Log:
         return newest
 
     def _consumer(self, group: str, isolation: str = "read_committed") -> Consumer:
-        settings = {"enable.auto.commit": False, "isolation.level": isolation}
-        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, **settings})
+        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": isolation}
+        return Consumer(client_config(self.bootstrap, **own))
 
 
 def missing(positions: Positions, ends: Positions) -> int:

@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 60.0
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
     """A client of the settings' Elasticsearch."""
-    return connect(settings.elasticsearch_url, settings.elasticsearch_user, settings.elasticsearch_password)
+    return connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
 
 
 def watch(name: str, registry: Registry, settings: Settings) -> Watched:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from infra import admin
 from infra.errors import UserError
+from infra.kafka import client_config
 from infra.topics import LIVE, TopicMap
 from jobs.runtime.replay import Replay
 
@@ -114,7 +115,7 @@ class Registry:
 def write(bootstrap: str, record: Generation | Promotion) -> None:
     """Add a record to the topic; it is on the broker when this returns."""
     key = record.name if isinstance(record, Generation) else PROMOTED
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer = Producer(client_config(bootstrap, **{"enable.idempotence": True}))
     failures: list[str] = []
     value = orjson.dumps(record.model_dump(mode="json"), option=orjson.OPT_NON_STR_KEYS)
     producer.produce(TOPIC, value, key, on_delivery=lambda error, _: failures.append(str(error)) if error else None)
@@ -125,8 +126,8 @@ def write(bootstrap: str, record: Generation | Promotion) -> None:
 
 
 def _latest(bootstrap: str) -> dict[str, bytes]:
-    settings = {"group.id": "kappa.generations", "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
+    own = {"group.id": "kappa.generations", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer(client_config(bootstrap, **own))
     try:
         if TOPIC not in consumer.list_topics(timeout=30).topics:
             return {}

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from connectors.sinks.kafka import headers_of, open_consumer, to_list
 from infra import admin
 from infra.errors import UserError
+from infra.kafka import client_config
 from infra.topics import TopicMap, load_topics
 from jobs.replay.checkpoints import Store
 from jobs.replay.log import Log
@@ -153,7 +154,7 @@ class _Stretch:
         self.place = TopicPartition(target, original[1])
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **client_config(bootstrap),
                 "transactional.id": f"{query}-{target}-{original[1]}",
                 "linger.ms": 20,
                 "compression.type": "lz4",

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from connectors.sinks.kafka import SinkSettings, open_consumer, read_markers
 from infra.errors import UserError
+from infra.kafka import client_config
 from infra.topics import TopicMap
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
@@ -308,7 +309,7 @@ def _position(sink: SinkSettings, slot: int, done: int, tasks: int) -> TopicPart
 
 
 def _commit(bootstrap: str, group: str, positions: list[TopicPartition]) -> None:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer = Consumer(client_config(bootstrap, **{"group.id": group, "enable.auto.commit": False}))
     try:
         consumer.commit(offsets=positions, asynchronous=False)
     finally:

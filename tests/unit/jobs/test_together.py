@@ -37,7 +37,7 @@ def test_a_query_that_fails_ends_the_indexer_and_is_told(settings, monkeypatch):
     def queries(*_):
         raise RuntimeError("no query")
 
-    def index(_, stop):
+    def index(_settings, _topics, stop):
         assert stop.wait(10)
         ended.append("indexer")
 
