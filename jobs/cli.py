@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated, NoReturn
 
 import typer
@@ -23,6 +24,7 @@ from jobs.replay.registry import CHAIN
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
 from jobs.runtime.supervisor import supervise
+from jobs.verify import cli as verify_cli
 
 app = typer.Typer(
     help="Telemetry in, novelties out: one code path for live and old data.",
@@ -40,6 +42,7 @@ app.add_typer(quality_cli.app)
 app.add_typer(replay_cli.app, name="replay")
 app.add_typer(savepoint_cli.app, name="savepoint")
 app.add_typer(state_cli.app, name="state")
+app.add_typer(verify_cli.app)
 
 
 class Step(StrEnum):
@@ -65,6 +68,8 @@ def run(
 ) -> None:
     """Run a job until SIGTERM; it then ends its batch and exits with 0.
 
+    With KAPPA_PROFILE=small, `all` is one process with one Spark application: 2 GB in place of 5.
+
     Every setting has an environment variable, KAPPA_...; `kappa settings` lists them.
 
     Example: kappa run detector --metrics-port 9402
@@ -79,9 +84,12 @@ def run(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    if job is Step.all:
+    if job is not Step.all:
+        chain.run(job.value, settings, stop)
+    elif settings.profile == "small":
+        import_module("jobs.together").run(settings, stop)
+    else:
         _run_all(settings, stop)
-    chain.run(job.value, settings, stop)
 
 
 def _run_all(settings: Settings, stop: threading.Event) -> NoReturn:
