@@ -16,7 +16,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise, repeat
@@ -74,12 +74,18 @@ class SinkSettings:
     run: str
     progress_topic: str = "sink.progress"
     transaction_timeout_ms: int = 600_000  # must outlast the slowest batch
+    client: dict[str, Any] = field(default_factory=dict)  # of every librdkafka client, e.g. security.protocol
     producer: dict[str, Any] = field(default_factory=dict)
 
     @property
     def group(self) -> str:
         """The consumer group whose offsets are the progress markers."""
         return f"{self.query}.sink"
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """How a client reaches the brokers."""
+        return {"bootstrap.servers": self.bootstrap, **self.client}
 
     def transactional_id(self, slot: int) -> str:
         """The name under which the broker fences a task's former writers."""
@@ -163,7 +169,7 @@ class TransactionalSink:
 
     def _slots(self, tasks: int) -> list[int]:
         topic = self.settings.progress_topic
-        with open_consumer(self.settings.bootstrap, self.settings.group) as consumer:
+        with open_consumer(self.settings.connection, self.settings.group) as consumer:
             slots = list(consumer.list_topics(topic, CALL_SECONDS).topics[topic].partitions)
         if tasks > len(slots):
             raise ProgressError(
@@ -173,7 +179,7 @@ class TransactionalSink:
         return slots
 
     def _read(self, slots: list[int], isolation: str) -> list[Marker]:
-        with open_consumer(self.settings.bootstrap, self.settings.group, isolation) as consumer:
+        with open_consumer(self.settings.connection, self.settings.group, isolation) as consumer:
             return read_markers(self.settings, consumer, slots)
 
     def _check(self, markers: list[Marker], batch_id: int, tasks: int) -> None:
@@ -210,12 +216,12 @@ def number_of_tasks(frame: DataFrame) -> int:
 
 
 @contextmanager
-def open_consumer(bootstrap: str, group: str, isolation: str = "read_committed") -> Iterator[Consumer]:
+def open_consumer(connection: Mapping[str, Any], group: str, isolation: str = "read_committed") -> Iterator[Consumer]:
     """A consumer that only reads the group's offsets and names the group; it never joins it.
 
     With `read_committed` it waits for offsets that an open transaction holds; else it gives those before.
     """
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": isolation})
+    consumer = Consumer({**connection, "group.id": group, "isolation.level": isolation})
     try:
         yield consumer
     finally:
@@ -353,7 +359,7 @@ class Writer:
         self.settings, self.slot = settings, slot
         self.producer = Producer(
             {
-                "bootstrap.servers": settings.bootstrap,
+                **settings.connection,
                 "transactional.id": settings.transactional_id(slot),
                 "transaction.timeout.ms": settings.transaction_timeout_ms,
                 "partitioner": "murmur2_random",  # the Java clients' choice: a key keeps its partition
@@ -369,7 +375,7 @@ class Writer:
         )
         retried(lambda: self.producer.init_transactions(CALL_SECONDS), settings)
         # Only now is every earlier transaction of this id committed or gone, and the marker final.
-        with open_consumer(settings.bootstrap, settings.group) as consumer:
+        with open_consumer(settings.connection, settings.group) as consumer:
             self.marker = next(iter(read_markers(settings, consumer, [slot])), None)
             self.group = consumer.consumer_group_metadata()
 

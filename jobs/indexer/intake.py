@@ -57,7 +57,7 @@ class Intake:
             }
         )
         # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient(client_config(bootstrap))
         self._check_topics(bootstrap)
         self._consumer.subscribe(self._topics, on_revoke=self._forget)
 

@@ -164,7 +164,7 @@ class _Stretch:
         )
         self._producer.init_transactions(SECONDS)
         # Now every earlier transaction is decided, and the position final.
-        with open_consumer(bootstrap, query) as consumer:
+        with open_consumer(client_config(bootstrap), query) as consumer:
             self._group = consumer.consumer_group_metadata()
             self._next = self._committed(consumer)
         self._open = 0

@@ -119,7 +119,7 @@ def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkS
         run=run,
         offsets=offsets,
         sources=sources,
-        markers=tuple(_markers(SinkSettings(settings.kafka_bootstrap, query, run))),
+        markers=tuple(_markers(SinkSettings(settings.kafka_bootstrap, query, run, client=settings.client()))),
         driver=max((m.done for m in _markers(_driver(settings, query, run))), default=0),
         shuffle_partitions=partitions(copy) if states else settings.shuffle_partitions,
         settings=_job_settings(job),
@@ -138,11 +138,11 @@ def _offsets(checkpoint: Store, batch: int) -> tuple[Offsets, tuple[str, ...]]:
 
 
 def _driver(settings: Settings, query: str, run: str) -> SinkSettings:
-    return SinkSettings(settings.kafka_bootstrap, f"{query}.driver", run)
+    return SinkSettings(settings.kafka_bootstrap, f"{query}.driver", run, client=settings.client())
 
 
 def _markers(sink: SinkSettings) -> Iterator[SavedMarker]:
-    with open_consumer(sink.bootstrap, sink.group, "read_uncommitted") as consumer:
+    with open_consumer(sink.connection, sink.group, "read_uncommitted") as consumer:
         slots = list(consumer.list_topics(sink.progress_topic, 30).topics[sink.progress_topic].partitions)
         for slot in slots:
             for marker in read_markers(sink, consumer, [slot]):
@@ -264,7 +264,9 @@ def restore(saved: Savepoint, settings: Settings, topics: TopicMap) -> None:
     """
     check_fits(saved, settings, topics, Log(settings.kafka_bootstrap))
     query = settings.query_of(saved.job)
-    done = [m.done for m in _markers(SinkSettings(settings.kafka_bootstrap, query, saved.run))]
+    done = [
+        m.done for m in _markers(SinkSettings(settings.kafka_bootstrap, query, saved.run, client=settings.client()))
+    ]
     done += [m.done for m in _markers(_driver(settings, query, saved.run))]
     same = settings.generation == saved.generation
     if done and not (same and saved.fits(done)):
@@ -294,7 +296,7 @@ def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str) -> None
 
 def _put_markers(saved: Savepoint, settings: Settings, identity: str, *, same: bool) -> None:
     query, driver = settings.query_of(saved.job), _driver(settings, settings.query_of(saved.job), identity)
-    sink = SinkSettings(settings.kafka_bootstrap, query, identity)
+    sink = SinkSettings(settings.kafka_bootstrap, query, identity, client=settings.client())
     # In a new generation nothing of a batch beyond the savepoint's is written.
     markers = [m if same else m.model_copy(update={"done": saved.batch + 1}) for m in saved.markers]
     _commit(sink.bootstrap, sink.group, [_position(sink, m.slot, m.done, m.tasks) for m in markers])

@@ -32,11 +32,11 @@ class Closing:
         """
         self.query = settings.query
         driver = replace(settings, query=f"{settings.query}.driver")
-        with open_consumer(driver.bootstrap, driver.group, "read_uncommitted") as consumer:
+        with open_consumer(driver.connection, driver.group, "read_uncommitted") as consumer:
             for marker in read_markers(driver, consumer, [0]):
                 marker.check(driver, marker.done, 1)
         self._writer = Writer(driver, 0)
-        with open_consumer(settings.bootstrap, settings.query) as consumer:
+        with open_consumer(settings.connection, settings.query) as consumer:
             self._group = consumer.consumer_group_metadata()
 
     def check(self, batch_id: int) -> None:

@@ -165,7 +165,7 @@ def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> Sin
     timeout = settings.transaction_timeout_seconds * 1000
     security = settings.client()
     return SinkSettings(
-        settings.kafka_bootstrap, query, checkpoint.run(), transaction_timeout_ms=timeout, producer=security
+        settings.kafka_bootstrap, query, checkpoint.run(), transaction_timeout_ms=timeout, client=security
     )
 
 
