@@ -3,10 +3,14 @@
 import threading
 from collections import ChainMap
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
-from jobs.chain import topics_of
+from infra.topics import load_topics
+from jobs.chain import planned, registry_for
 from jobs.indexer import indexer
+from jobs.replay.registry import Registry
 from jobs.runtime.job import Context
 from jobs.runtime.preflight import check_surroundings
 from jobs.runtime.runner import Gate, Queries, run_queries
@@ -28,17 +32,21 @@ def run(settings: Settings, stop: threading.Event) -> None:
         finally:
             stop.set()
 
-    topics = topics_of(settings)
+    registry = registry_for(settings, stop)
+    topics = registry.topics(settings.generation, load_topics(settings.topics_file))
     check_surroundings(settings, topics, stop)
     with ThreadPoolExecutor(1) as beside:
         indexing = beside.submit(index)
         try:
-            run_queries("all", _start, settings, topics, stop)
+            run_queries("all", partial(_start, registry), settings, topics, stop)
         finally:
             stop.set()
     indexing.result()
 
 
-def _start(context: Context, gate: Gate) -> Queries:
-    """The queries of all jobs, each named after its job."""
-    return dict(ChainMap(*(import_module(f"jobs.{job}.job").start(context, gate) for job in SPARK_JOBS)))
+def _start(registry: Registry, context: Context, gate: Gate) -> Queries:
+    """The queries of all jobs of the generation, each named after its job."""
+    generation = registry.generations.get(context.settings.generation)
+    jobs = [job for job in SPARK_JOBS if generation is None or job in generation.jobs]
+    contexts = {job: replace(context, settings=planned(job, context.settings, registry)) for job in jobs}
+    return dict(ChainMap(*(import_module(f"jobs.{job}.job").start(contexts[job], gate) for job in jobs)))
