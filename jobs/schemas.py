@@ -73,6 +73,7 @@ EVENTS = _struct(
     inventory=INVENTORY_FACTS,
     source=SOURCE,
     events=ArrayType(EVENT),
+    retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the ticks before it
     tick_unix_nano=LongType(),
 )
 
@@ -83,6 +84,7 @@ REJECTED = _struct(
     source=SOURCE,
     key=BinaryType(),
     value=BinaryType(),  # the original bytes, base64 in JSON; absent where the record could be decoded
+    part=IntegerType(),  # which of the record's batches (an OTLP resource, say); absent: all of it
     batch=StringType(),  # of a record that could be decoded: the rejected events, as JSON of the schema `events`
     machine=StringType(),
     events=LongType(),  # data points or log lines in it; 1 where that can't be known
@@ -158,13 +160,18 @@ SCHEMAS: dict[str, StructType] = {
 }
 
 # What a decoder of connectors/sources makes of the Kafka source's rows: one row a machine's batch. Kafka's own
-# columns stay beside it (key, value, topic, partition, offset, timestamp); `error` is a code where nothing could be
-# decoded, and then `events` is null.
+# columns stay beside it (key, value, topic, partition, offset, timestamp). Either `error` is a code and nothing was
+# decoded, or the events are in `events`, or in `json`, rendered as they will stand in the topic `events`.
 DECODED = _struct(
     batch=IntegerType(),  # which of the batches of one Kafka record
     machine=StringType(),
     kind=StringType(),
     resource=STRINGS,
     events=ArrayType(EVENT),
+    json=StringType(),  # an array of EVENT
+    first_unix_nano=LongType(),  # of `json`: the least and the greatest time, if each event has one, and a finite value
+    last_unix_nano=LongType(),
     error=StringType(),
+    count=LongType(),  # with an error: how many events that makes unusable, if that is known
+    retried=BooleanType(),
 )

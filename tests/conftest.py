@@ -1,5 +1,8 @@
 """What unit and integration tests share."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from jobs.runtime.session import open_session
@@ -12,3 +15,11 @@ def spark(tmp_path_factory):
     session = open_session("tests", Settings(home=tmp_path_factory.mktemp("spark"), shuffle_partitions=2))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def samples():
+    folder = Path(os.environ.get("KAPPA_SHARED", "../shared")) / "samples"
+    if not folder.is_dir():
+        pytest.skip(f"the collectors' sample bytes aren't at {folder} (set KAPPA_SHARED)")
+    return folder

@@ -126,7 +126,7 @@ def batches(df: DataFrame, **decoded: Column) -> DataFrame:
 
     `error` may be given as the record's own; a batch without events or machine gets `no_events` or `no_machine`.
     """
-    fields = {"batch": F.lit(0), "error": F.lit(None)} | decoded
+    fields: dict[str, Column | None] = {**dict.fromkeys(DECODED.names), "batch": F.lit(0), **decoded}
     kafka = [name for name in df.columns if name in KAFKA]
     rows = df.select(*kafka, *[_typed(DECODED, name, fields[name]) for name in DECODED.names])
     error = (
@@ -134,8 +134,9 @@ def batches(df: DataFrame, **decoded: Column) -> DataFrame:
         .when(F.coalesce(F.size("events"), F.lit(0)) == 0, "no_events")
         .when(F.col("machine").isNull(), "no_machine")
     )
-    usable = rows.withColumn("error", error)
-    return usable.withColumn("events", F.when(F.col("error").isNull(), F.col("events")))
+    unusable = F.when(F.col("error") == "no_machine", F.size("events").cast("bigint"))
+    judged = rows.withColumn("error", error).withColumn("count", unusable)
+    return judged.withColumn("events", F.when(F.col("error").isNull(), F.col("events")))
 
 
 def _typed(schema: StructType, name: str, value: Column | None) -> Column:

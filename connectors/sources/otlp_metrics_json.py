@@ -1,149 +1,162 @@
-"""OTLP metrics as JSON (`ExportMetricsServiceRequest`), built-in expressions only.
+"""OTLP metrics as JSON (`ExportMetricsServiceRequest`): the format that carries nearly all data points.
 
-A number's event has the number as its value. A histogram's, an exponential histogram's and a summary's value is the
-mean of its observations, sum / count; 0 if there were none; null if the sum is missing. Their buckets are in
-`histogram`. A data point that says "no recorded value" (flag 1) has the value null.
+It is decoded in Python, several times faster than by Spark's expressions (docs/benchmarks.md). Those are kept, as
+`decode_builtin`, for the real-time mode, which runs nothing else; a test compares the two on mutated bytes.
+
+The mapping is OTLP's JSON encoding: lowerCamelCase names, 64-bit integers as strings, enums as numbers; unknown fields
+are ignored. A number's event has the number as its value. A histogram's, an exponential histogram's and a summary's
+value is the mean of its observations, sum / count; 0 if there were none; null if the sum is missing. Their buckets are
+in `histogram`. A data point that says "no recorded value" (flag 1) has the value null.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from connectors.sources import columns, otlp
-from jobs.schemas import EVENT
-
-_POINT = f"attributes {otlp.ATTRIBUTES_SCHEMA}, timeUnixNano STRING, flags STRING"
-_SPREAD = f"{_POINT}, count STRING, sum STRING, min STRING, max STRING"
-_NUMBER = f"{_POINT}, asInt STRING, asDouble STRING"
-_HISTOGRAM = f"{_SPREAD}, bucketCounts ARRAY<STRING>, explicitBounds ARRAY<STRING>"
-_BUCKETS = "STRUCT<offset STRING, bucketCounts ARRAY<STRING>>"
-_EXPONENTIAL = f"{_SPREAD}, scale STRING, zeroCount STRING, positive {_BUCKETS}, negative {_BUCKETS}"
-_SUMMARY = f"{_SPREAD}, quantileValues ARRAY<STRUCT<quantile STRING, value STRING>>"
-
-
-def _data(point: str) -> str:
-    return f"STRUCT<dataPoints ARRAY<STRUCT<{point}>>, aggregationTemporality STRING, isMonotonic BOOLEAN>"
-
-
-_METRIC = (
-    f"STRUCT<name STRING, unit STRING, gauge {_data(_NUMBER)}, sum {_data(_NUMBER)}, histogram {_data(_HISTOGRAM)},"
-    f" exponentialHistogram {_data(_EXPONENTIAL)}, summary {_data(_SUMMARY)}>"
+from connectors.sources import otlp_metrics_columns, records
+from connectors.sources.otlp_values import (
+    TEMPORALITIES,
+    Entry,
+    as_map,
+    exponential,
+    identity_of,
+    labels,
+    machine_of,
+    mean,
 )
-_SCOPES = f"scopeMetrics ARRAY<STRUCT<metrics ARRAY<{_METRIC}>>>"
+from connectors.sources.records import Batch, Event, UnusableError, double, integer
 
-Reading = Callable[[Column], tuple[Column, Column]]
+Json = dict[str, Any]
+Reading = tuple[float | None, Json | None]  # value, histogram
+
+decode_builtin = otlp_metrics_columns.decode
+_VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
 
 
 def decode(df: DataFrame) -> DataFrame:
     """One row a resource; codes: not_json, not_otlp, no_events, no_machine."""
-    rows = otlp.resources(df, "resourceMetrics", _SCOPES)
-    metrics = F.flatten(F.array_compact(F.col("item")["scopeMetrics"]["metrics"]))
-    events = F.flatten(F.transform(metrics, _metric_events))
-    return rows.withColumn("events", events).transform(otlp.batches, "metric")
+    return records.decode(df, "metric", read)
 
 
-def _metric_events(metric: Column) -> Column:
+def read(value: bytes | None) -> list[Batch]:
+    """The batches of a record. Raises UnusableError."""
+    request = records.parse(value)
+    try:
+        return [_batch(found or {}) for found in request["resourceMetrics"]]
+    except (AttributeError, KeyError, TypeError, ValueError):  # JSON of another shape
+        raise UnusableError("not_otlp") from None
+
+
+def _batch(found: Json) -> Batch:
+    resource = as_map(_entries((found.get("resource") or {}).get("attributes")))
+    machine = machine_of(resource)
+    identity = identity_of(resource, machine)
+    metrics = [metric for scope in _items(found, "scopeMetrics") for metric in _items(scope, "metrics")]
+    return Batch(machine, "metric", resource, [event for metric in metrics for event in _events(metric, identity)])
+
+
+def _items(parent: Json, field: str) -> Iterator[Json]:
+    """The objects of a list; a null among them is an empty one."""
+    items = parent.get(field)
+    if items is None:
+        return iter(())
+    if not isinstance(items, list):
+        raise TypeError(field)
+    return (item or {} for item in items)
+
+
+def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
     """All data points of a metric; it has one kind of data, but if it had two, no point would be lost."""
-    kinds = {
-        "gauge": ("gauge", _number),
-        "sum": ("sum", _number),
-        "histogram": ("histogram", _histogram),
-        "exponentialHistogram": ("exponential_histogram", _exponential),
-        "summary": ("summary", _summary),
-    }
-    found = [_point_events(metric, metric[field], kind, reading) for field, (kind, reading) in kinds.items()]
-    return F.flatten(F.array_compact(F.array(*found)))
+    name, unit = records.text(metric.get("name")) or "", records.text(metric.get("unit"))
+    for field, (kind, reading) in _KINDS.items():
+        data = metric.get(field)
+        if data is None:
+            continue
+        common: Event = {"name": name, "type": kind}
+        if unit:
+            common["unit"] = unit
+        if temporality := TEMPORALITIES.get(records.text(data.get("aggregationTemporality"))):
+            common["temporality"] = temporality
+        if kind == "sum":
+            common["monotonic"] = _boolean(data.get("isMonotonic"))
+        for point in _items(data, "dataPoints"):
+            series, attributes = labels(name, _entries(point.get("attributes")), identity)
+            value, histogram = reading(point)
+            event = {
+                "time_unix_nano": records.time(point.get("timeUnixNano")),
+                "series": series,
+                "value": None if _says_no_value(point) else value,
+                "attributes": attributes,
+                **common,
+            }
+            yield event if histogram is None else event | {"histogram": histogram}
 
 
-def _point_events(metric: Column, data: Column, kind: str, reading: Reading) -> Column:
-    """The events of one kind of data; first what is used twice is computed, then the event is built from it."""
-
-    def read(point: Column) -> Column:
-        value, histogram = reading(point)
-        recorded = point["flags"].isNull() | ~point["flags"].isin("1")
-        return F.struct(
-            point["timeUnixNano"].try_cast("bigint").alias("time"),
-            F.when(recorded, value).alias("value"),
-            histogram.cast(EVENT["histogram"].dataType).alias("histogram"),
-            otlp.entries(point["attributes"]).alias("entries"),
-        )
-
-    def build(point: Column) -> Column:
-        name = F.coalesce(metric["name"], F.lit(""))
-        return columns.event(
-            time_unix_nano=columns.time_unix_nano(point["time"]),
-            series=otlp.series(name, otlp.joined(point["entries"], F.col("identity"))),
-            name=name,
-            value=point["value"],
-            unit=F.nullif(metric["unit"], F.lit("")),
-            type=F.lit(kind),
-            temporality=_temporality(data["aggregationTemporality"]),
-            monotonic=F.coalesce(data["isMonotonic"], F.lit(False)) if kind == "sum" else None,
-            attributes=otlp.as_map(point["entries"]),
-            histogram=point["histogram"],
-        )
-
-    return F.transform(F.transform(data["dataPoints"], read), build)
+def _says_no_value(point: Json) -> bool:
+    return "flags" in point and records.text(point["flags"]) == "1"
 
 
-def _temporality(number: Column) -> Column:
-    return F.when(number == "2", "cumulative").when(number == "1", "delta")
+def _entries(attributes: Any) -> tuple[Entry, ...]:
+    """OTLP's attributes as text, in their order."""
+    if attributes is None:
+        return ()
+    if not isinstance(attributes, list):
+        raise TypeError("attributes")
+    try:
+        return tuple([(a["key"] + "", a["value"]["stringValue"] + "") for a in attributes])
+    except (KeyError, TypeError):  # not all of them are strings
+        return tuple([(records.text(a.get("key")) or "", _text(a.get("value") or {})) for a in attributes])
 
 
-def _number(point: Column) -> tuple[Column, Column]:
-    return F.coalesce(point["asDouble"], point["asInt"]).try_cast("double"), F.lit(None)
+def _text(value: Json) -> str | None:
+    """An AnyValue as text: a string as it is, arrays and key-value lists in their JSON."""
+    return next((records.text(value[field]) for field in _VALUES if value.get(field) is not None), None)
 
 
-def _mean(point: Column) -> Column:
-    count, total = point["count"].try_cast("bigint"), point["sum"].try_cast("double")
-    return F.when(count == 0, 0.0).otherwise(F.try_divide(total, count))
+def _boolean(value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise TypeError("isMonotonic")
 
 
-def _spread(point: Column, **buckets: Column) -> Column:
-    """A struct of `jobs.schemas.HISTOGRAM`."""
-    return F.struct(
-        point["count"].try_cast("bigint").alias("count"),
-        *[point[name].try_cast("double").alias(name) for name in ("sum", "min", "max")],
-        *[buckets.get(name, F.lit(None)).alias(name) for name in ("bounds", "counts", "quantiles")],
-    )
+def _number(point: Json) -> Reading:
+    value = point.get("asDouble")
+    if type(value) is float:
+        return value, None
+    return double(point.get("asInt") if value is None else value), None
 
 
-def _histogram(point: Column) -> tuple[Column, Column]:
-    bounds, counts = point["explicitBounds"], point["bucketCounts"]
-    return _mean(point), _spread(
-        point, bounds=bounds.try_cast("array<double>"), counts=counts.try_cast("array<bigint>")
-    )
+def _spread(point: Json, **buckets: Any) -> Reading:
+    count, total = integer(point.get("count")), double(point.get("sum"))
+    known = {"count": count, "sum": total, "min": double(point.get("min")), "max": double(point.get("max")), **buckets}
+    return mean(count, total), {name: value for name, value in known.items() if value is not None}
 
 
-def _exponential(point: Column) -> tuple[Column, Column]:
-    """Bounds by OTLP's definition: bucket i of `positive` is (base^(offset+i), base^(offset+i+1)], base = 2^(2^-scale).
-
-    `negative` mirrors it; the zero bucket takes all between the two.
-    """
-    negative, positive = _buckets(point["negative"]), _buckets(point["positive"])
-    exponent = F.pow(F.lit(2.0), -F.coalesce(point["scale"].try_cast("double"), F.lit(0.0)))
-
-    def lower(buckets: Column) -> Column:
-        offset = F.coalesce(buckets["offset"].try_cast("double"), F.lit(0.0))
-        largest = F.lit(1.7976931348623157e308)
-        return F.transform(
-            _buckets(buckets), lambda _, index: F.least(F.pow(F.lit(2.0), exponent * (offset + index)), largest)
-        )
-
-    below = F.transform(F.reverse(lower(point["negative"])), lambda bound: -bound)
-    zero = F.array(F.coalesce(point["zeroCount"].try_cast("bigint"), F.lit(0)))
-    counts = F.concat(F.reverse(negative), zero, positive)
-    return _mean(point), _spread(point, bounds=F.concat(below, lower(point["positive"])), counts=counts)
+def _histogram(point: Json) -> Reading:
+    bounds, counts = point.get("explicitBounds"), point.get("bucketCounts")
+    return _spread(point, bounds=records.every(double, bounds), counts=records.every(integer, counts))
 
 
-def _buckets(buckets: Column) -> Column:
-    return F.coalesce(buckets["bucketCounts"].try_cast("array<bigint>"), F.array().cast("array<bigint>"))
+def _exponential(point: Json) -> Reading:
+    sides = [point.get(side) or {} for side in ("negative", "positive")]
+    counts = [records.every(integer, side.get("bucketCounts")) or [] for side in sides]
+    offsets = [double(side.get("offset")) or 0.0 for side in sides]
+    zero = integer(point.get("zeroCount")) or 0
+    return _spread(point, **exponential(double(point.get("scale")) or 0.0, zero, offsets, counts))
 
 
-def _summary(point: Column) -> tuple[Column, Column]:
-    pairs = F.transform(
-        point["quantileValues"],
-        lambda q: F.struct(F.coalesce(q["quantile"], F.lit("0")).alias("key"), q["value"].alias("value")),
-    )
-    return _mean(point), _spread(point, quantiles=otlp.as_map(pairs))
+def _summary(point: Json) -> Reading:
+    pairs = [
+        (records.text(q.get("quantile")) or "0", records.text(q.get("value"))) for q in _items(point, "quantileValues")
+    ]
+    return _spread(point, quantiles=as_map(pairs))
+
+
+_KINDS: dict[str, tuple[str, Callable[[Json], Reading]]] = {
+    "gauge": ("gauge", _number),
+    "sum": ("sum", _number),
+    "histogram": ("histogram", _histogram),
+    "exponentialHistogram": ("exponential_histogram", _exponential),
+    "summary": ("summary", _summary),
+}

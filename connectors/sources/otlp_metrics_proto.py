@@ -1,7 +1,6 @@
 """OTLP metrics as protobuf (`ExportMetricsServiceRequest`); the same rows as `otlp_metrics_json`."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -13,64 +12,77 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     ResourceMetrics,
     SummaryDataPoint,
 )
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from pyspark.sql import DataFrame
 
-from connectors.sources import otlp_arrow
-from connectors.sources.otlp_arrow import Entry, Event
+from connectors.sources import otlp_arrow, records
+from connectors.sources.otlp_values import (
+    TEMPORALITIES,
+    Entry,
+    as_map,
+    exponential,
+    identity_of,
+    labels,
+    machine_of,
+    mean,
+)
+from connectors.sources.records import Batch, Event
 
+Reading = tuple[float | None, dict[str, Any] | None]  # value, histogram
 _NO_RECORDED_VALUE = 1
-_TEMPORALITY = {1: "delta", 2: "cumulative"}
 
 
 def decode(df: DataFrame) -> DataFrame:
     """One row a resource; codes: not_protobuf, no_events, no_machine."""
-    return otlp_arrow.decode(df, "metric", ExportMetricsServiceRequest, _batches)
+    return records.decode(df, "metric", read)
 
 
-def _batches(request: ExportMetricsServiceRequest) -> Iterator[tuple[Resource, Callable[[list[Entry]], list[Event]]]]:
-    for found in request.resource_metrics:
-        yield found.resource, partial(_events, found)
+def read(value: bytes | None) -> list[Batch]:
+    """The batches of a record. Raises UnusableError."""
+    return [_batch(found) for found in otlp_arrow.parse(ExportMetricsServiceRequest, value).resource_metrics]
 
 
-def _events(found: ResourceMetrics, identity: list[Entry]) -> list[Event]:
-    return [
-        event for scope in found.scope_metrics for metric in scope.metrics for event in _metric_events(metric, identity)
-    ]
+def _batch(found: ResourceMetrics) -> Batch:
+    resource = as_map(otlp_arrow.entries(found.resource.attributes))
+    machine = machine_of(resource)
+    identity = identity_of(resource, machine)
+    metrics = [metric for scope in found.scope_metrics for metric in scope.metrics]
+    return Batch(machine, "metric", resource, [event for metric in metrics for event in _events(metric, identity)])
 
 
-def _metric_events(metric: Metric, identity: list[Entry]) -> Iterator[Event]:
+def _events(metric: Metric, identity: tuple[Entry, ...]) -> Iterator[Event]:
     kind = metric.WhichOneof("data")
     if kind is None:
         return
     data = getattr(metric, kind)
-    common = {
-        "name": metric.name,
-        "unit": metric.unit or None,
-        "type": kind,
-        "temporality": _TEMPORALITY.get(getattr(data, "aggregation_temporality", 0)),
-        "monotonic": data.is_monotonic if kind == "sum" else None,
-    }
+    common: Event = {"name": metric.name, "type": kind}
+    if metric.unit:
+        common["unit"] = metric.unit
+    if temporality := TEMPORALITIES.get(str(getattr(data, "aggregation_temporality", 0))):
+        common["temporality"] = temporality
+    if kind == "sum":
+        common["monotonic"] = data.is_monotonic
     for point in data.data_points:
-        own = otlp_arrow.entries(point.attributes)
-        yield {
+        series, attributes = labels(metric.name, otlp_arrow.entries(point.attributes), identity)
+        value, histogram = _READINGS[kind](point)
+        event = {
+            "time_unix_nano": records.time(point.time_unix_nano),
+            "series": series,
+            "value": None if point.flags & _NO_RECORDED_VALUE else value,
+            "attributes": attributes,
             **common,
-            "time_unix_nano": otlp_arrow.time(point.time_unix_nano),
-            "series": otlp_arrow.series(metric.name, own + identity),
-            "attributes": list(otlp_arrow.as_map(own).items()),
-            **_READINGS[kind](point),
-            **({"value": None} if point.flags & _NO_RECORDED_VALUE else {}),
         }
+        yield event if histogram is None else event | {"histogram": histogram}
 
 
-def _number(point: NumberDataPoint) -> dict[str, Any]:
+def _number(point: NumberDataPoint) -> Reading:
     field = point.WhichOneof("value")
-    return {"value": None if field is None else float(getattr(point, field))}
+    return None if field is None else float(getattr(point, field)), None
 
 
-def _spread(point: Any, **buckets: Any) -> dict[str, Any]:
-    optional = {name: _optional(point, name) for name in ("sum", "min", "max")}
-    return {"value": _mean(point), "histogram": {"count": point.count, **optional, **buckets}}
+def _spread(point: Any, **buckets: Any) -> Reading:
+    count, optional = records.integer(point.count), {name: _optional(point, name) for name in ("sum", "min", "max")}
+    known = {"count": count, **optional, **buckets}
+    return mean(count, optional["sum"]), {name: value for name, value in known.items() if value is not None}
 
 
 def _optional(point: Any, name: str) -> float | None:
@@ -80,36 +92,26 @@ def _optional(point: Any, name: str) -> float | None:
     return float(getattr(point, name))
 
 
-def _mean(point: Any) -> float | None:
-    if point.count == 0:
-        return 0.0
-    total = _optional(point, "sum")
-    return None if total is None else total / point.count
+def _counts(buckets: Any) -> list[int] | None:
+    return records.every(records.integer, list(buckets.bucket_counts))
 
 
-def _histogram(point: HistogramDataPoint) -> dict[str, Any]:
-    return _spread(point, bounds=list(point.explicit_bounds), counts=list(point.bucket_counts))
+def _histogram(point: HistogramDataPoint) -> Reading:
+    return _spread(point, bounds=list(point.explicit_bounds), counts=_counts(point))
 
 
-def _exponential(point: ExponentialHistogramDataPoint) -> dict[str, Any]:
-    negative, positive = point.negative, point.positive
-    exponent = otlp_arrow.power_of_two(-float(point.scale))
-
-    def lower(buckets: ExponentialHistogramDataPoint.Buckets) -> list[float]:
-        indices = range(buckets.offset, buckets.offset + len(buckets.bucket_counts))
-        return [otlp_arrow.power_of_two(exponent * index) for index in indices]
-
-    bounds = [-bound for bound in reversed(lower(negative))] + lower(positive)
-    counts = [*reversed(negative.bucket_counts), point.zero_count, *positive.bucket_counts]
-    return _spread(point, bounds=bounds, counts=counts)
+def _exponential(point: ExponentialHistogramDataPoint) -> Reading:
+    sides = (point.negative, point.positive)
+    counts = [_counts(side) or [] for side in sides]
+    return _spread(point, **exponential(float(point.scale), point.zero_count, [side.offset for side in sides], counts))
 
 
-def _summary(point: SummaryDataPoint) -> dict[str, Any]:
+def _summary(point: SummaryDataPoint) -> Reading:
     quantiles = [(otlp_arrow.number_text(q.quantile), otlp_arrow.number_text(q.value)) for q in point.quantile_values]
-    return _spread(point, quantiles=quantiles)
+    return _spread(point, quantiles=as_map(quantiles))
 
 
-_READINGS: dict[str, Callable[[Any], dict[str, Any]]] = {
+_READINGS: dict[str, Callable[[Any], Reading]] = {
     "gauge": _number,
     "sum": _number,
     "histogram": _histogram,

@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 
 from infra.topics import TopicMap
 from jobs.enrichment.templates import template
-from jobs.schemas import INVENTORY_FACTS
+from jobs.schemas import DECODED, INVENTORY_FACTS
 
 SCHEMA_VERSION = "events/1"
 # A raw record larger than this is kept in part: the whole one still stands at its source offset.
 REJECTED_BYTES = 1_000_000
 
+_EVENTS = DECODED["events"].dataType.simpleString()
 _REASONS = {
     "future": "the event's time is later than the broker's clock allows: a wrong clock on the machine",
     "no_time": "the event has no valid time",
@@ -60,11 +61,25 @@ def _verdict(event: Column) -> Column:
 
 
 def _split_by_verdict(df: DataFrame) -> DataFrame:
-    """One row for each verdict in a batch, with its share of the events; an undecoded record keeps its error."""
-    verdicts = F.when(F.col("error").isNotNull(), F.array("error")).otherwise(F.transform("events", _verdict))
-    split = df.withColumn("verdicts", verdicts).withColumn("verdict", F.explode(F.array_distinct("verdicts")))
-    # Nearly every batch is of one verdict: then nothing is filtered.
-    share = F.when(F.size(F.array_distinct("verdicts")) == 1, F.col("events")).otherwise(
+    """One row for each verdict in a batch, with its share of the events; an undecoded record keeps its error.
+
+    Nearly every batch is of one verdict. If its events come rendered (`json`), the range of their times tells so, and
+    they stay as they are; otherwise they are judged one by one.
+    """
+    in_time = (F.col("first_unix_nano") >= F.col("received") - F.col("lateness")) & (
+        F.col("last_unix_nano") <= F.col("received") + F.col("future")
+    )
+    late = F.col("last_unix_nano") < F.col("received") - F.col("lateness")
+    whole = F.when(F.col("error").isNotNull(), F.col("error")).when(in_time, "ok").when(late, "late")
+    parsed = F.when(whole.isNull(), F.coalesce(F.col("events"), F.from_json("json", _EVENTS)))
+    verdicts = F.coalesce(F.array_distinct(F.transform("events", _verdict)), F.array("whole"))
+    split = (
+        df.withColumn("whole", whole)
+        .withColumn("events", parsed)
+        .withColumn("verdicts", verdicts)
+        .withColumn("verdict", F.explode("verdicts"))
+    )
+    share = F.when(F.size("verdicts") == 1, F.col("events")).otherwise(
         F.filter("events", lambda event: _verdict(event) == F.col("verdict"))
     )
     return split.withColumn("events", share)
@@ -72,7 +87,7 @@ def _split_by_verdict(df: DataFrame) -> DataFrame:
 
 def _join_inventory(df: DataFrame, inventory: DataFrame) -> DataFrame:
     """Add the facts that were valid at the batch's first event and known when the broker received it."""
-    first = F.array_min("events.time_unix_nano")
+    first = F.coalesce(F.array_min("events.time_unix_nano"), F.col("first_unix_nano"))
 
     def applies(fact: Column) -> Column:
         is_known = fact["known_from"] <= F.col("received")
@@ -132,9 +147,12 @@ def _header(name: str, value: Column) -> Column:
 
 
 def _events_json() -> Column:
-    return F.to_json(
-        F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "events")
+    """A record of the schema `events`, its events put in as they are rendered."""
+    head = F.to_json(
+        F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "retried")
     )
+    events = F.when(F.col("events").isNull(), F.col("json")).otherwise(F.to_json("events"))
+    return F.concat(F.substring(head, F.lit(1), F.length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
 
 
 def _rejected_json() -> Column:
@@ -151,8 +169,9 @@ def _rejected_json() -> Column:
             "source",
             F.col("key").alias("key"),
             F.when(undecoded, F.substring("value", 1, REJECTED_BYTES)).alias("value"),
+            F.when(undecoded, F.col("batch")).alias("part"),
             F.when(~undecoded, _events_json()).alias("batch"),
             "machine",
-            F.coalesce(F.size("events"), F.lit(1)).cast("long").alias("events"),
+            F.coalesce(F.size("events"), "count", F.lit(1)).cast("long").alias("events"),
         )
     )

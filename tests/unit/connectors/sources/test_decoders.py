@@ -212,14 +212,13 @@ NOT_OTLP = [
     b"3",
     b'{"resourceMetrics":3}',
     b'{"resourceMetrics":[{"scopeMetrics":[3]}]}',
-    b"{} {}",
 ]
 
 
 @pytest.mark.parametrize(
     ("wire_format", "code", "values"),
     [
-        ("otlp_metrics_json", "not_json", NOT_JSON),
+        ("otlp_metrics_json", "not_json", [*NOT_JSON, b"{} {}"]),
         ("otlp_metrics_json", "not_otlp", NOT_OTLP),
         ("otlp_metrics_json", "no_events", [b'{"resourceMetrics":[]}', b'{"resourceMetrics":[{}]}']),
         ("otlp_logs_json", "not_json", NOT_JSON),

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row
 from pyspark.sql import types as T
 
 from infra.topics import load_topics
@@ -39,6 +38,7 @@ def line(body, time=NOW):
 
 def batch(*events, offset=7, machine="vm-1", kind="metric", error=None, value=b"raw"):
     return {
+        **dict.fromkeys(DECODED.names),
         "key": b"k",
         "value": value,
         "topic": TOPIC,
@@ -54,6 +54,14 @@ def batch(*events, offset=7, machine="vm-1", kind="metric", error=None, value=b"
     }
 
 
+def rendered(*events, sound=True, **fields):
+    """A batch as Python decoders give it: its events as JSON, and the range of their times."""
+    times = [event["time_unix_nano"] for event in events] if sound else [None]
+    present = [{name: value for name, value in event.items() if value is not None} for event in events]
+    whole = {"events": None, "json": json.dumps(present), "first_unix_nano": min(times), "last_unix_nano": max(times)}
+    return batch(**fields) | whole
+
+
 @pytest.fixture
 def run(spark):
     """Enrich decoded batches; the records by topic, as parsed JSON, with what Kafka would carry beside it."""
@@ -61,7 +69,7 @@ def run(spark):
     def enriched(*batches, facts=()):
         rows = [{"machine": machine, "history": history(known)} for machine, known in dict(facts).items()]
         inventory = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
-        decoded = spark.createDataFrame([Row(**b) for b in batches], FRAME)
+        decoded = spark.createDataFrame([tuple(b[name] for name in FRAME.names) for b in batches], FRAME)
         found: dict[str, list] = {}
         for row in enrich(decoded, inventory, load_topics()).collect():
             found.setdefault(row.topic, []).append((row, json.loads(row.value)))
@@ -138,6 +146,30 @@ def test_a_mixed_batch_is_split_and_each_event_is_in_one_place(run):
     assert json.loads(rejected["future"]["batch"])["events"][0]["value"] == 3
     assert len({record["id"] for record in rejected.values()}) == 4
     assert "value" not in rejected["future"]
+
+
+def test_a_rendered_batch_of_one_verdict_passes_as_it_is(run):
+    found = run(
+        rendered(point(value=1.0), point(NOW - NANO, 2.0), offset=1),
+        rendered(point(NOW - 60 * NANO, 3.0), point(NOW - 30 * NANO, 4.0), offset=2),
+        facts={"vm-1": [fact(site="a")]},
+    )
+    [(_, accepted)], [(_, late)] = found.pop("events"), found.pop("events.late")
+    assert not found
+    assert [event["value"] for event in accepted["events"]] == [1.0, 2.0]
+    assert (accepted["id"], accepted["inventory"]["site"]) == ("telemetry.otlp.metrics-2-1-0", "a")
+    assert [event["value"] for event in late["events"]] == [3.0, 4.0]
+
+
+def test_a_rendered_batch_of_several_verdicts_is_split(run):
+    limits = [point(NOW - 20 * NANO - 1, 1.0), point(NOW - 20 * NANO, 2.0), point(NOW + 10 * NANO + 1, 3.0)]
+    unsound = [point(value=4.0), point(value="NaN"), point(value=None), point(None, 5.0)]
+    found = run(rendered(*limits, offset=1), rendered(*unsound, sound=False, offset=2))
+    rejected = found.pop("events.rejected")
+    values = {topic: sorted(e["value"] for _, r in rows for e in r["events"]) for topic, rows in found.items()}
+    assert values == {"events": [2.0, 4.0], "events.late": [1.0]}
+    codes = {record["code"]: record["events"] for _, record in rejected}
+    assert codes == {"future": 1, "not_finite": 1, "no_value": 1, "no_time": 1}
 
 
 @pytest.mark.parametrize("time", [0, -1, -(2**63), 2**63 - 1])
