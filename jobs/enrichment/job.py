@@ -1,25 +1,32 @@
 """The declaration of the enrichment job."""
 
-from collections import defaultdict
+from dataclasses import replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 
 from connectors.sources import decoder
 from jobs.enrichment.inventory import InventoryTable
+from jobs.enrichment.retry import TOPIC as RETRY
+from jobs.enrichment.retry import decode_retried, topics_by_format
 from jobs.enrichment.transform import enrich
 from jobs.runtime.job import Context, Finish, Job
+from jobs.runtime.replay import Replay
 from jobs.runtime.runner import run_job, start_job
 
 
 def _build(context: Context) -> DataFrame:
     """Each format's topics as a source of its own, through its decoder. One without new records costs nothing."""
-    by_format: dict[str, list[str]] = defaultdict(list)
-    for topic in context.topics.telemetry:
-        assert topic.format
-        by_format[topic.format].append(topic.name)
+    by_format = topics_by_format(context.topics.telemetry)
     decoded = [decoder(name)(context.stream(name, *topics)) for name, topics in by_format.items()]
-    return reduce(DataFrame.unionByName, decoded)
+    # What was sent again is the generation's own: no replay has a part of it.
+    own = replace(context, settings=context.settings.model_copy(update={"replay": Replay()}))
+
+    def retried(name: str) -> DataFrame:
+        return own.stream(f"retry_{name}", own.topics[RETRY].name, headers=True)
+
+    rows = [*(frame.drop("headers") for frame in decoded), decode_retried(retried, context.topics)]
+    return reduce(DataFrame.unionByName, rows)
 
 
 def _finish(context: Context) -> Finish:
@@ -30,7 +37,7 @@ def _finish(context: Context) -> Finish:
 
 JOB = Job(
     name="enrichment",
-    reads=lambda topics: (*(topic.name for topic in topics.telemetry), "inventory"),
+    reads=lambda topics: (*(topic.name for topic in topics.telemetry), topics[RETRY].name, "inventory"),
     writes=("events", "events.late", "events.rejected"),
     build=_build,
     finish=_finish,

@@ -67,10 +67,14 @@ class Shard:
             record = orjson.loads(value)
             if "tick_unix_nano" in record:
                 self.tick = max(self.tick, record["tick_unix_nano"])
-            else:
+            elif not self._came_back_late(record):
                 parts.append(self._points_of(record, offset))
         if parts:
             self.points = self.points.plus(parts)
+
+    def _came_back_late(self, record: dict[str, Any]) -> bool:
+        """Whether it was rejected, sent again after a fix, and has an event whose window may have been told."""
+        return "retried" in record and min(event["time_unix_nano"] for event in record["events"]) < self.tick
 
     def _points_of(self, record: dict[str, Any], offset: int) -> Points:
         events = record["events"]

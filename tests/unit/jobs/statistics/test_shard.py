@@ -41,9 +41,10 @@ def line(time, template="disk <*> failed", severity=17):
     return {"time_unix_nano": int(time * NANO), "series": template, "body": "x", "severity_number": severity}
 
 
-def record(*events, machine="vm-1", id="otlp-0-1-0", inventory=None, kind="metric"):
+def record(*events, machine="vm-1", id="otlp-0-1-0", inventory=None, kind="metric", **more):
     facts = inventory or INVENTORY
-    return orjson.dumps({"id": id, "machine": machine, "kind": kind, "inventory": facts, "events": list(events)})
+    fields = {"id": id, "machine": machine, "kind": kind, "inventory": facts, "events": list(events)}
+    return orjson.dumps(fields | more)
 
 
 def run(values, settings=TEN, cuts=()):
@@ -168,6 +169,13 @@ def test_an_event_before_an_earlier_tick_is_an_error_that_names_it():
     values = [tick(110), record(metric(109, 1.0), id="otlp-0-77-0")]
     with pytest.raises(OutOfOrderError, match="otlp-0-77-0 at offset 1 has an event at 109000000000, before the tick"):
         run(values)
+
+
+def test_what_was_rejected_and_comes_back_after_its_tick_is_left_out():
+    late, in_time = metric(101, 9.0), metric(107, 3.0)
+    retried = [record(late, id="otlp-0-1-0", retried=True), record(in_time, id="otlp-0-2-0", retried=True)]
+    (found,) = told(run([tick(105), *retried, record(metric(106, 2.0)), tick(110)]))
+    assert (found["statistics"][0]["count"], found["statistics"][0]["sum"]) == (2, 5.0)
 
 
 def test_values_beyond_the_largest_float_stay_numbers():

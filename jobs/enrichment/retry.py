@@ -1,0 +1,90 @@
+"""Rejected records that are sent again: what `kappa rejected retry` writes, and how enrichment reads it.
+
+They go to `events.retry`, a topic with the sender's clock: each has the Kafka time of the original record, and
+headers that say where that one stands. So ids, limits and lateness come out as they would have. Only this program
+writes the topic; on the telemetry topics, such headers would let any collector choose its own clock.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from connectors.sources import decoder
+from infra.topics import Topic, TopicMap
+from jobs.schemas import DECODED, EVENTS
+
+TOPIC = "events.retry"
+SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET = (f"kappa.retry.{name}" for name in ("topic", "partition", "offset"))
+PART = "kappa.retry.part"  # only this one of the record's batches: the others went through
+EVENTS_ONLY = "kappa.retry.events"  # the value is not the original bytes but the rejected events
+
+
+def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFrame:
+    """Rows of `events.retry` as if they came from their own topic: schemas.DECODED, `retried`.
+
+    `read(name)` gives the topic's rows, with headers. Each decoder needs a reading of its own: Spark refuses a stream
+    that is used twice, and the topic is nearly always empty.
+    """
+    formats = [
+        decoder(name)(_restored(read(name)).where(~_is_events() & F.col("topic").isin(names)))
+        for name, names in topics_by_format(topics.telemetry).items()
+    ]
+    known = F.coalesce(F.col("topic").isin([topic.name for topic in topics.telemetry]), F.lit(False))
+    others = _events(_restored(read("events")).where(_is_events() | ~known), known)
+    part = _header(PART).try_cast("int")
+    wanted = part.isNull() | F.col("batch").isNull() | (F.col("batch") == part)
+    return (
+        reduce(DataFrame.unionByName, [*formats, others])
+        .where(wanted)
+        .withColumn("retried", F.lit(True))
+        .drop("headers")
+    )
+
+
+def _restored(df: DataFrame) -> DataFrame:
+    return df.select(
+        "key",
+        "value",
+        F.coalesce(_header(SOURCE_TOPIC), F.col("topic")).alias("topic"),
+        F.coalesce(_header(SOURCE_PARTITION).try_cast("int"), F.col("partition")).alias("partition"),
+        F.coalesce(_header(SOURCE_OFFSET).try_cast("bigint"), F.col("offset")).alias("offset"),
+        "timestamp",
+        "timestampType",
+        "headers",
+    )
+
+
+def _is_events() -> Column:
+    return _header(EVENTS_ONLY).isNotNull()
+
+
+def topics_by_format(telemetry: Iterable[Topic]) -> dict[str, list[str]]:
+    """The names of the topics that speak each format."""
+    found: dict[str, list[str]] = {}
+    for topic in telemetry:
+        assert topic.format
+        found.setdefault(topic.format, []).append(topic.name)
+    return found
+
+
+def _header(name: str) -> Column:
+    return F.try_element_at(F.map_from_entries("headers"), F.lit(name)).cast("string")
+
+
+def _events(df: DataFrame, known: Column) -> DataFrame:
+    """The rejected part of a batch that had been decoded; and what nobody here has written."""
+    batch = F.from_json(F.col("value").cast("string"), EVENTS.simpleString())
+    decoded = {
+        "batch": F.element_at(F.split(batch["id"], "-"), -1).try_cast("int"),
+        "machine": batch["machine"],
+        "kind": batch["kind"],
+        "resource": batch["resource"],
+        "events": F.when(known, batch["events"]),
+        "error": F.when(~known, "not_telemetry").when(batch["events"].isNull(), "not_events"),
+    }
+    return df.select(
+        *df.columns,
+        *(decoded.get(name, F.lit(None)).cast(DECODED[name].dataType).alias(name) for name in DECODED.names),
+    )

@@ -1,0 +1,66 @@
+"""The enrichment job inside a test: its query on topics of the test's own, and what it wrote."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+from pyspark.sql import SparkSession
+
+from infra.admin import apply, connect
+from infra.topics import TopicMap, load_topics
+from jobs.enrichment.job import JOB
+from jobs.enrichment.rejected import read_topic
+from jobs.runtime.job import Context
+from jobs.runtime.runner import ChainQuery, Gate
+from jobs.runtime.settings import Settings
+
+DEADLINE_SECONDS = 120
+
+
+@contextmanager
+def own_map(bootstrap: str, **telemetry: object) -> Iterator[TopicMap]:
+    """The whole map under a prefix, created on the broker; `telemetry` are changes of the collectors' topics."""
+    prefix, declared = f"test-{uuid.uuid4().hex[:8]}.", load_topics()
+    mapped = TopicMap(
+        {
+            key: topic.model_copy(
+                update={"name": prefix + topic.name, "partitions": 1, **(telemetry if topic.format else {})}
+            )
+            for key, topic in declared.topics.items()
+        }
+    )
+    admin = connect(bootstrap)
+    apply(admin, mapped)
+    apply(admin, TopicMap({"sink.progress": declared["sink.progress"]}))  # the sinks know it by this name
+    yield mapped
+    for deletion in admin.delete_topics([topic.name for topic in mapped]).values():
+        deletion.result()
+
+
+@contextmanager
+def running_enrichment(spark: SparkSession, bootstrap: str, topics: TopicMap, home: Path) -> Iterator[None]:
+    """The job, until the block ends; with the same `home` it goes on where it stopped."""
+    generation = f"t{uuid.uuid5(uuid.NAMESPACE_URL, str(home)).hex[:8]}"
+    settings = Settings(kafka_bootstrap=bootstrap, home=home, generation=generation, trigger_seconds=0.2)
+    query = ChainQuery(JOB, Context(spark, settings, topics)).start(Gate())
+    try:
+        yield
+    finally:
+        query.stop()
+
+
+def records_of(bootstrap: str, topic: str) -> list[dict]:
+    """The topic's records as they stand, ticks left out."""
+    records = [orjson.loads(message.value()) for message in read_topic(bootstrap, topic)]
+    return [record for record in records if "tick_unix_nano" not in record]
+
+
+def wait_for(found: Callable[[], object]) -> object:
+    """What `found` gives once it is true."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (result := found()):
+        assert time.monotonic() < deadline, "it did not come in time"
+    return result
