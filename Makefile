@@ -70,6 +70,14 @@ test-chaos: setup ## Kill everything at random moments and compare record by rec
 test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in between, and compare: build/replay.json
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
 
+.PHONY: test-fuzz
+test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + late + rejected, 20 minutes
+	$(BIN)/pytest tests/fuzz $(TEST_ARGS)
+
+.PHONY: test-collectors
+test-collectors: setup ## Run the real collectd and rsyslog into the chain, as docs/collectors.md configures them
+	$(BIN)/pytest tests/integration/connectors/sources $(TEST_ARGS)
+
 .PHONY: format
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .
@@ -93,6 +101,22 @@ lock: $(VENV)/.installed ## Resolve pyproject.toml into the three lock files
 .PHONY: bench-sink
 bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--rows 500000 --rounds 7"); report in build/sink.json
 	$(BIN)/python -m tests.bench.sink $(BENCH_ARGS)
+
+.PHONY: bench-enrichment
+bench-enrichment: setup ## Measure the CPU time an event of decoding and enrichment; report in build/enrichment.json
+	$(BIN)/python -m tests.bench.enrichment $(BENCH_ARGS)
+
+.PHONY: bench-realtime
+bench-realtime: setup ## Measure raw topic to `events`, real-time mode beside micro-batches; report in build/realtime.json
+	$(BIN)/python -m tests.bench.realtime $(BENCH_ARGS)
+
+.PHONY: bench-templates
+bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's on LogHub; report in build/templates.json
+	$(BIN)/python -m tests.bench.templates.grouping $(BENCH_ARGS)
+
+$(VENV)/.peers: requirements-bench.lock $(VENV)/.installed
+	@$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.lock
+	@touch $@
 
 .PHONY: clean
 clean: ## Delete build output and caches; servers, data and packages stay
