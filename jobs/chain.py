@@ -10,8 +10,8 @@ from jobs.runtime.preflight import check_surroundings, reach_broker
 from jobs.runtime.settings import Settings
 
 
-def run(name: str, settings: Settings, stop: threading.Event) -> None:
-    """Run job `name` until `stop` is set. Only this job's packages are loaded.
+def run(name: str, settings: Settings, stop: threading.Event, module: str = "job") -> None:
+    """Run job `name` until `stop` is set, by a module of its package. Only this job's packages are loaded.
 
     Raises UserError if its surroundings are not fit.
     """
@@ -19,7 +19,7 @@ def run(name: str, settings: Settings, stop: threading.Event) -> None:
     settings = planned(name, settings, registry)
     topics = registry.topics(settings.generation, load_topics(settings.topics_file))
     check_surroundings(settings, topics, stop)
-    import_module(f"jobs.{name}.job").run(settings, topics, stop)
+    import_module(f"jobs.{name}.{module}").run(settings, topics, stop)
 
 
 def registry_for(settings: Settings, stop: threading.Event) -> Registry:

@@ -17,6 +17,7 @@ from jobs import chain
 from jobs.archive import cli as archive_cli
 from jobs.demo import cli as demo_cli
 from jobs.enrichment import cli as inventory_cli
+from jobs.enrichment import rejected_cli
 from jobs.quality import cli as quality_cli
 from jobs.replay import cli as replay_cli
 from jobs.replay import savepoint_cli, state_cli
@@ -35,6 +36,7 @@ app.add_typer(infra_cli.app, name="infra")
 app.add_typer(infra_cli.topics_app, name="topics")
 app.add_typer(inventory_cli.app, name="inventory")
 app.add_typer(archive_cli.app, name="archive")
+app.add_typer(rejected_cli.app, name="rejected")
 app.add_typer(simulator_cli.app)
 app.add_typer(host_cli.app)
 app.add_typer(demo_cli.app)
@@ -59,11 +61,16 @@ class Step(StrEnum):
 @app.command()
 def run(
     job: Annotated[Step, typer.Argument(help="Which job; all: every job, as supervised processes.")],
+    *,
     kafka_bootstrap: Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")] = None,
     elasticsearch_url: Annotated[str | None, typer.Option(help="[http://127.0.0.1:9200]")] = None,
     generation: Annotated[
         str | None, typer.Option(help="Whose topics, checkpoints, tables and indices. [live]")
     ] = None,
+    realtime: Annotated[
+        bool,
+        typer.Option(help="enrichment only: milliseconds instead of seconds, at least once. See docs/realtime.md."),
+    ] = False,
     metrics_port: Annotated[int | None, typer.Option(help="Of /metrics and /healthz; 0: any free one. [9400]")] = None,
 ) -> None:
     """Run a job until SIGTERM; it then ends its batch and exits with 0.
@@ -74,6 +81,8 @@ def run(
 
     Example: kappa run detector --metrics-port 9402
     """
+    if realtime and job is not Step.enrichment:
+        raise UserError(f"--realtime: {job.value} has no such mode, only enrichment has")
     settings = load_settings(
         kafka_bootstrap=kafka_bootstrap,
         elasticsearch_url=elasticsearch_url,
@@ -85,7 +94,7 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     if job is not Step.all:
-        chain.run(job.value, settings, stop)
+        chain.run(job.value, settings, stop, module="realtime" if realtime else "job")
     elif settings.profile == "small":
         import_module("jobs.together").run(settings, stop)
     else:

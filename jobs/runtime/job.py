@@ -17,23 +17,23 @@ class Context:
     settings: Settings
     topics: TopicMap
 
-    def stream(self, source: str, *topics: str, headers: bool = False) -> DataFrame:
+    def stream(self, source: str, *topics: str, headers: bool = False, bounded: bool = True) -> DataFrame:
         """Kafka's rows of `topics`, committed records only: from their beginning, or what a replay takes of them.
+
+        `bounded`: so many records a batch, as the settings say.
 
         The checkpoint knows the source by the name `source`, so others can be added beside it later.
         """
         settings, replay = self.settings, self.settings.replay
         names = replay.subscribed(topics)
+        largest = replay.batch_records(names, settings.max_offsets_per_trigger, settings.trigger_seconds)
         rows = (
             self.spark.readStream.format("kafka")
             .name(source)
             .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
             .option("subscribe", ",".join(names))
             .option("startingOffsets", replay.starting_offsets(names))
-            .option(
-                "maxOffsetsPerTrigger",
-                replay.batch_records(names, settings.max_offsets_per_trigger, settings.trigger_seconds),
-            )
+            .options(**({"maxOffsetsPerTrigger": largest} if bounded else {}))
             .option("includeHeaders", headers or bool(replay.restored))
             .options(**settings.spark())
             .option("kafka.isolation.level", "read_committed")

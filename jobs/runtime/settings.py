@@ -37,6 +37,7 @@ class Settings(KafkaSecurity):
     driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")
     trigger_seconds: float = Field(2.0, gt=0)
     archive_trigger_seconds: float = Field(30.0, gt=0)
+    realtime_batch_seconds: int = Field(60, ge=5)  # what `enrichment --realtime` reads again after a failure
     # Bounds a batch, and with it the memory of a job that has a backlog.
     max_offsets_per_trigger: int = Field(20_000, gt=0)
     # Fixed for the life of a checkpoint: state is laid out by it. About one a core.

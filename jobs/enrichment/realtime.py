@@ -1,0 +1,83 @@
+"""`kappa run enrichment --realtime`: events in milliseconds instead of a batch later, with a weaker promise.
+
+Spark's real-time trigger keeps its tasks running over a long batch and writes each record as it comes. It runs neither
+Python nor `foreachBatch`, so this mode has the decoders made of Spark's expressions only (no protobuf), the same
+transform, and Spark's own Kafka sink: at least once, no ticks, Kafka's time of writing. docs/realtime.md says what
+follows from it.
+"""
+
+import threading
+from functools import reduce
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from connectors.sources import PYTHON_ONLY, decoder
+from infra.topics import Topic, TopicMap
+from jobs.enrichment.inventory import Fact, follow_facts, history
+from jobs.enrichment.retry import topics_by_format
+from jobs.enrichment.transform import enrich
+from jobs.runtime.job import Context
+from jobs.runtime.runner import Gate, run_queries
+from jobs.runtime.settings import Settings
+
+NAME = "enrichment-realtime"
+_HISTORY = (
+    "array<struct<machine string, history array<struct<valid_from bigint, valid_to bigint, known_from bigint,"
+    " type string, site string, hypervisor string, tenant string, role string>>>>"
+)
+
+
+def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
+    """Run until `stop` is set. Blocks. Raises what the query failed with."""
+    run_queries(NAME, start, _with_a_core_for_each_partition(settings, topics), topics, stop)
+
+
+def start(context: Context, _gate: Gate | None = None) -> dict[str, StreamingQuery]:
+    """The one query of this mode."""
+    settings = context.settings
+    writer = (
+        records(context)
+        .writeStream.queryName(settings.query_of(NAME))
+        .format("kafka")
+        .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
+        .option("kafka.compression.type", "lz4")
+        .option("kafka.max.request.size", 10_000_000)
+        .option("checkpointLocation", settings.checkpoint_of(NAME))
+        .outputMode("update")
+        .trigger(realTime=f"{settings.realtime_batch_seconds} seconds")  # type: ignore[call-overload]
+    )
+    return {NAME: writer.start()}
+
+
+def records(context: Context) -> DataFrame:
+    """Addressed records for Spark's Kafka sink."""
+    decoded = [
+        decoder(name, builtin=True)(context.stream(name, *topics, bounded=False))
+        for name, topics in topics_by_format(readable(context.topics)).items()
+    ]
+    facts = follow_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
+    enriched = enrich(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts), context.topics)
+    return enriched.select("topic", "key", "value", "headers")
+
+
+def readable(topics: TopicMap) -> list[Topic]:
+    """The telemetry topics that this mode can decode."""
+    return [topic for topic in topics.telemetry if topic.format not in PYTHON_ONLY]
+
+
+def inventory(spark: SparkSession, facts: dict[str, dict[int, Fact]]) -> DataFrame:
+    """The facts as of now, as a table of constants: this mode can't join with a table that lies in memory."""
+    rows = [{"machine": machine, "history": history(known.values())} for machine, known in facts.items()]
+    parsed = F.from_json(F.lit(orjson.dumps(rows).decode()), _HISTORY)
+    return spark.range(1).select(F.inline(parsed))
+
+
+def _with_a_core_for_each_partition(settings: Settings, topics: TopicMap) -> Settings:
+    """On a local master, threads stand in for cores: each reads one partition for the whole batch, waiting mostly."""
+    if not settings.spark_master.startswith("local"):
+        return settings
+    partitions = sum(topic.partitions for topic in readable(topics))
+    return settings.model_copy(update={"spark_master": f"local[{partitions + 1}]"})
