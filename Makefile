@@ -106,10 +106,6 @@ bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--ro
 bench-enrichment: setup ## Measure the CPU time an event of decoding and enrichment; report in build/enrichment.json
 	$(BIN)/python -m tests.bench.enrichment $(BENCH_ARGS)
 
-.PHONY: bench-realtime
-bench-realtime: setup ## Measure raw topic to `events`, real-time mode beside micro-batches; report in build/realtime.json
-	$(BIN)/python -m tests.bench.realtime $(BENCH_ARGS)
-
 .PHONY: bench-templates
 bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's on LogHub; report in build/templates.json
 	$(BIN)/python -m tests.bench.templates.grouping $(BENCH_ARGS)
