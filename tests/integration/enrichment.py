@@ -17,7 +17,7 @@ from jobs.runtime.job import Context
 from jobs.runtime.runner import ChainQuery, Gate
 from jobs.runtime.settings import Settings
 
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 200
 
 
 @contextmanager
