@@ -70,6 +70,10 @@ test-chaos: setup ## Kill everything at random moments and compare record by rec
 test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in between, and compare: build/replay.json
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
 
+.PHONY: test-determinism
+test-determinism: setup ## Lead one recorded hour through the chain in seven ways, compare every byte: build/determinism.json
+	$(BIN)/pytest tests/determinism --timeout 1500 $(TEST_ARGS)
+
 .PHONY: format
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .

@@ -50,17 +50,22 @@ def fold(windows: Windows, state: bytes | None, batch: Input, early: str = EARLY
     take(unpacked, zip(batch.offsets, batch.values, strict=True))
     outputs = []
     if unpacked.tick > before:
-        outputs = [_output(told, batch, early) for told in close(unpacked, before)]
+        outputs = sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
         outputs.append(Output(None, orjson.dumps({"tick_unix_nano": unpacked.tick}), unpacked.tick))
     after = unpacked.to_bytes()
     _WARM[place] = (after, unpacked)
     return after, outputs
 
 
+def _place_in_log(output: Output) -> tuple[int, str, bytes]:
+    """As the sink orders them. A record's time is the end of the pane that made it known: so batches come in order."""
+    return output.time_unix_nano, output.key or "", output.value
+
+
 def _output(told: Told, batch: Input, early: str) -> Output:
     trace = f"{batch.topic}/{batch.shard}/{told.fact.first_offset}-{told.fact.last_offset}".encode()
     headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
-    return Output(told.machine, orjson.dumps(told.record), told.time, headers, early if told.until else None)
+    return Output(told.machine, orjson.dumps(told.record), told.time, headers, early if told.provisional else None)
 
 
 def close(state: State, before: int) -> Iterator[Told]:
@@ -98,7 +103,7 @@ def _close_pane(state: State, end: int, points: Points) -> Iterator[Told]:
     pane = Pane(end - state.windows.pane, rows, facts, _observe(state, end))
     yield from tell_times(state, pane, end)
     yield from tell_sessions(state, points.take(is_log), end)
-    yield from tell_counts(state, replace(points, value=reading.value).take(kept))
+    yield from tell_counts(state, replace(points, value=reading.value).take(kept), end)
     if len(points):
         state.catalogue.hear(
             runs.series,

@@ -19,14 +19,15 @@ Record = dict[str, Any]
 
 
 class Told(NamedTuple):
-    """A record, and the facts of its machine; `until` is the event time that a provisional one covers."""
+    """A record, its machine's facts, and the end of the pane that made it known: a provisional one covers so far."""
 
+    time: int
     id: str
     machine: str
     fact: Fact
     window: Record
     statistics: list[Record]
-    until: int | None = None
+    provisional: bool = False
 
     @property
     def record(self) -> Record:
@@ -38,12 +39,7 @@ class Told(NamedTuple):
             "window": self.window,
             "statistics": self.statistics,
         }
-        return whole | {"provisional": True, "until_unix_nano": self.until} if self.until else whole
-
-    @property
-    def time(self) -> int:
-        """Event time of the record."""
-        return self.until or int(self.window["end_unix_nano"])
+        return whole | {"provisional": True, "until_unix_nano": self.time} if self.provisional else whole
 
 
 def tell_times(state: State, pane: Pane, end: int) -> Iterator[Told]:
@@ -53,17 +49,17 @@ def tell_times(state: State, pane: Pane, end: int) -> Iterator[Told]:
             whole = pane if window.size == state.windows.pane else _whole(state, window, end - window.size)
             if whole and len(whole.rows):
                 state.store.add(window.size, whole)
-                yield from _tell(state, window, whole, end)
+                yield from _tell(state, window, whole, end - window.size, end)
     for sliding in state.windows.sliding:
         whole = None if end % sliding.slide else _whole(state, sliding, end - sliding.size)
         if whole:
-            yield from _tell(state, sliding, whole, end)
+            yield from _tell(state, sliding, whole, end - sliding.size, end)
     for window in state.windows.tumbling:
         covered = end % window.size
         if window.early and covered and covered % window.early == 0:
             part = _whole(state, window, end - covered)
             if part:
-                yield from _tell(state, window, part, end - covered + window.size, until=end)
+                yield from _tell(state, window, part, end - covered, end)
 
 
 def _whole(state: State, window: Tumbling | Sliding, start: int) -> Pane | None:
@@ -71,16 +67,16 @@ def _whole(state: State, window: Tumbling | Sliding, start: int) -> Pane | None:
     return Pane.of(panes) if panes else None
 
 
-def _tell(state: State, window: Tumbling | Sliding, pane: Pane, end: int, until: int | None = None) -> Iterator[Told]:
-    start, seconds = end - window.size, window.size / NANO
+def _tell(state: State, window: Tumbling | Sliding, pane: Pane, start: int, time: int) -> Iterator[Told]:
+    end, seconds = start + window.size, window.size / NANO
     span: Record = {"kind": window.kind, "size_seconds": seconds}
     name = f"{seconds:g}s"
     if isinstance(window, Sliding):
         span["slide_seconds"] = window.slide / NANO
         name += f"-{window.slide / NANO:g}s"
     span |= _bounds(start, end)
-    for machine, found in by_machine(state.catalogue, pane, (until or end) - start):
-        yield Told(f"{machine}/{name}/{start}", machine, pane.facts[machine], span, found, until)
+    for machine, found in by_machine(state.catalogue, pane, time - start):
+        yield Told(time, f"{machine}/{name}/{start}", machine, pane.facts[machine], span, found, time < end)
 
 
 def _bounds(start: int, end: int) -> Record:
@@ -96,13 +92,15 @@ def tell_sessions(state: State, lines: Points, end: int) -> Iterator[Told]:
         is_open[:-1] &= rows.series[:-1] != rows.series[1:]  # the next one of its series has begun
         state.sessions[number] = rows.take(is_open)
         enough = rows.count >= window.least
-        yield from _tell_sessions(state, window, rows.take(enough & ~is_open))
+        yield from _tell_sessions(state, window, rows.take(enough & ~is_open), end)
         if window.early and end % window.early == 0:
             followed = enough & is_open & (rows.last >= end - window.early)
-            yield from _tell_sessions(state, window, rows.take(followed), until=end)
+            yield from _tell_sessions(state, window, rows.take(followed), end, provisional=True)
 
 
-def _tell_sessions(state: State, window: Session, sessions: Sessions, until: int | None = None) -> Iterator[Told]:
+def _tell_sessions(
+    state: State, window: Session, sessions: Sessions, time: int, provisional: bool = False
+) -> Iterator[Told]:
     rows = sessions.take(np.argsort(state.catalogue.rank[sessions.series], kind="stable"))
     columns = (rows.series, rows.start, rows.last, rows.count, rows.severity)
     for number, start, last, count, severity in zip(*(column.tolist() for column in columns), strict=True):
@@ -110,20 +108,21 @@ def _tell_sessions(state: State, window: Session, sessions: Sessions, until: int
         span = {"kind": "session", "size_seconds": (end - start) / NANO, "gap_seconds": window.gap / NANO}
         identity = f"{machine}/session-{window.gap / NANO:g}s/{start}/{_digest(state, number)}"
         found = log_statistic(state.catalogue, number, count, severity)
-        yield Told(identity, machine, state.latest[machine], span | _bounds(start, end), [found], until)
+        span |= _bounds(start, end)
+        yield Told(time, identity, machine, state.latest[machine], span, [found], provisional)
 
 
-def tell_counts(state: State, points: Points) -> Iterator[Told]:
+def tell_counts(state: State, points: Points, time: int) -> Iterator[Told]:
     """Count windows that the pane's values complete; the others wait."""
     for number, window in enumerate(state.windows.counts):
         taken = state.catalogue.matching(window)[points.series]
         waiting = state.counted[number].joined(points.take(taken)).by_series()
         full, state.counted[number] = waiting.in_groups(window.values)
         if len(full):
-            yield from _tell_count(state, window, full)
+            yield from _tell_count(state, window, full, time)
 
 
-def _tell_count(state: State, window: Count, full: Points) -> Iterator[Told]:
+def _tell_count(state: State, window: Count, full: Points, time: int) -> Iterator[Told]:
     n, catalogue = window.values, state.catalogue
     every = np.ones(len(full), bool)
     groups = Rows.of_points(np.arange(len(full)) // n, full.value, full.value, every, every).combined()
@@ -135,7 +134,7 @@ def _tell_count(state: State, window: Count, full: Points) -> Iterator[Told]:
         machine, end = catalogue.machine(number), last + 1
         span = {"kind": "count", "size_seconds": (end - start) / NANO, "values": n} | _bounds(start, end)
         identity = f"{machine}/{n}-values/{start}-{end}/{_digest(state, number)}"
-        yield Told(identity, machine, state.latest[machine], span, [statistic])
+        yield Told(time, identity, machine, state.latest[machine], span, [statistic])
 
 
 def _digest(state: State, number: int) -> str:
