@@ -63,7 +63,14 @@ def test_points_give_what_exact_arithmetic_gives(table):
     assert_exact(rows(table).combined(), table)
 
 
-@given(st.lists(tables, min_size=1, max_size=5))
+# What is cut to the largest float in one pane can't be made good by another.
+moderate = st.floats(-1e300, 1e300) | st.sampled_from([0.0, -0.0, 0.1, 5e-324])
+panes_of_points = st.lists(
+    st.lists(st.tuples(st.integers(0, 3), moderate, st.booleans()), min_size=1, max_size=40), min_size=1, max_size=5
+)
+
+
+@given(panes_of_points)
 def test_panes_give_what_their_points_give(panes):
     merged = Rows.concatenated([rows(table).combined() for table in panes]).by_series().combined()
     whole = [row for table in panes for row in table]
