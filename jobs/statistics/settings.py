@@ -163,10 +163,12 @@ def _shown(window: BaseModel) -> str:
     return f"{{{', '.join(f'{name}: {value}' for name, value in fields.items())}}}"
 
 
-class _Settings(BaseSettings):
+class StatisticsSettings(BaseSettings):
+    """Where the windows are declared: `KAPPA_STATISTICS_WINDOWS=FILE`, by default windows.yaml beside this module."""
+
     model_config = SettingsConfigDict(env_prefix="KAPPA_STATISTICS_", extra="ignore")
 
-    windows: Path = DEFAULT_WINDOWS
+    windows: Path | None = None
 
 
 def load_windows(file: Path | None = None) -> Windows:
@@ -174,7 +176,7 @@ def load_windows(file: Path | None = None) -> Windows:
 
     Raises UserError naming the file, the field, the value and what it must be.
     """
-    file = file or _Settings().windows
+    file = file or StatisticsSettings().windows or DEFAULT_WINDOWS
     try:
         return Windows.model_validate(_parsed(file))
     except ValidationError as error:
