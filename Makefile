@@ -78,6 +78,10 @@ test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + l
 test-collectors: setup ## Run the real collectd and rsyslog into the chain, as docs/collectors.md configures them
 	$(BIN)/pytest tests/integration/connectors/sources $(TEST_ARGS)
 
+.PHONY: test-determinism
+test-determinism: setup ## Lead one recorded hour through the chain in seven ways, compare every byte: build/determinism.json
+	$(BIN)/pytest tests/determinism --timeout 1500 $(TEST_ARGS)
+
 .PHONY: format
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .

@@ -90,15 +90,25 @@ REJECTED = _struct(
     events=LongType(),  # data points or log lines in it; 1 where that can't be known
 )
 
-WINDOW = _struct(kind=StringType(), size_seconds=DoubleType(), start_unix_nano=LongType(), end_unix_nano=LongType())
+WINDOW = _struct(
+    kind=StringType(),  # tumbling | sliding | session | count
+    size_seconds=DoubleType(),
+    slide_seconds=DoubleType(),  # of a sliding window
+    gap_seconds=DoubleType(),  # of a session
+    values=LongType(),  # of a count window
+    start_unix_nano=LongType(),
+    end_unix_nano=LongType(),  # exclusive
+)
 
 STATISTIC = _struct(
     series=StringType(),
     name=StringType(),
     kind=StringType(),  # metric | log
-    unit=StringType(),
+    unit=StringType(),  # of a rate: per second
+    rate=BooleanType(),  # true for a counter: its figures are of its rates a second, `sum` is its growth
     attributes=STRINGS,
-    count=LongType(),
+    count=LongType(),  # data points or log lines that came
+    observations=LongType(),  # of a histogram: its own count; sum, mean and percentiles are of these
     sum=DoubleType(),
     mean=DoubleType(),
     variance=DoubleType(),  # of the sample (n - 1); 0 for one value
@@ -106,7 +116,11 @@ STATISTIC = _struct(
     max=DoubleType(),
     first=DoubleType(),
     last=DoubleType(),
-    severity_number=IntegerType(),
+    p50=DoubleType(),
+    p95=DoubleType(),
+    p99=DoubleType(),
+    missing=DoubleType(),  # share of the points that its usual interval promises and that did not come
+    severity_number=IntegerType(),  # of log lines: the highest
 )
 
 STATISTICS = _struct(
@@ -114,7 +128,8 @@ STATISTICS = _struct(
     machine=StringType(),
     inventory=INVENTORY_FACTS,
     window=WINDOW,
-    source=_struct(topic=StringType(), partition=IntegerType(), first_offset=LongType(), last_offset=LongType()),
+    provisional=BooleanType(),  # true in statistics.early: the final record of this id replaces it
+    until_unix_nano=LongType(),  # of a provisional record: event time that it covers
     statistics=ArrayType(STATISTIC),
     tick_unix_nano=LongType(),
 )

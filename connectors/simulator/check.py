@@ -15,6 +15,7 @@ from connectors.simulator.truth import ALL_LINES, WINDOW, line_identity, value_i
 from infra.errors import UserError
 
 EXAMPLES = 20
+_FIGURES = ("count", "sum", "min", "max")
 TOLERANCE = 1e-9  # relative; the order in which a window's doubles are summed may differ
 
 
@@ -121,9 +122,13 @@ def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, Figures]]:
         yield Cell(machine, "log", start, ALL_LINES), {"count": sum(lines)}
     for statistic in record["statistics"]:
         if statistic["kind"] == "metric":
-            names = ("count", "sum", "min", "max")
-            figures = {name: statistic[name] for name in names if statistic.get(name) is not None}
-            yield Cell(machine, "metric", start, statistic["series"]), figures
+            yield Cell(machine, "metric", start, statistic["series"]), _told(statistic)
+
+
+def _told(statistic: Mapping[str, Any]) -> Figures:
+    """What the truth can be compared with; of a counter the growth: its other figures are of rates."""
+    names = {"count": "count", "sum": "growth"} if statistic.get("rate") else dict(zip(_FIGURES, _FIGURES, strict=True))
+    return {name: statistic[told] for told, name in names.items() if statistic.get(told) is not None}
 
 
 def _joined(found: Mapping[Cell, list[Figures]]) -> Windows:
@@ -184,6 +189,19 @@ def _load(truth: Path) -> Windows:
         for series, figures in line["series"].items():
             cell = Cell(line["machine"], line["kind"], line["start_unix_nano"], series)
             windows[cell] = _sum(windows[cell], figures) if cell in windows else figures
+    return _with_growth(windows)
+
+
+def _with_growth(windows: Windows) -> Windows:
+    """Each metric's growth since its window before, if it has one and didn't fall: a counter's is told."""
+    highest: dict[tuple[str, str], float] = {}
+    for cell in sorted(windows, key=lambda cell: cell.start_unix_nano):
+        figures = windows[cell]
+        if cell.kind == "metric":
+            before = highest.get((cell.machine, cell.series), math.inf)
+            if figures["min"] >= before:
+                windows[cell] = figures | {"growth": figures["max"] - before}
+            highest[cell.machine, cell.series] = figures["max"]
     return windows
 
 

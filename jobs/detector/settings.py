@@ -9,7 +9,7 @@ class DetectorSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_DETECTOR_", frozen=True)
 
-    window_seconds: float = Field(default=10.0, gt=0, description="windows of another size are not used")
+    window_seconds: float = Field(default=10.0, gt=0, description="tumbling windows of this size are judged, no others")
     alarms_per_day: float = Field(default=5.0, gt=0, description="false alarms a day that the whole fleet may raise")
     shards: int = Field(default=1, ge=1, description="partitions of `statistics` that share the budget")
     warmup_windows: int = Field(default=6, ge=3, description="windows before a series may be judged")

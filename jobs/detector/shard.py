@@ -84,10 +84,13 @@ class Shard:
             record = orjson.loads(raw)
             if record.get("tick_unix_nano") is not None:
                 waiting = self._tick(record["tick_unix_nano"], waiting, told)
-            elif record["window"]["size_seconds"] == self.settings.window_seconds:
+            elif self._is_ours(record["window"]):
                 waiting.append((record, raw))
         self.pending = [raw for _, raw in waiting]
         return told
+
+    def _is_ours(self, window: Record) -> bool:
+        return bool(window["kind"] == "tumbling" and window["size_seconds"] == self.settings.window_seconds)
 
     def _tick(self, time: int, waiting: list[tuple[Record, bytes]], told: list[Novelty]) -> list[tuple[Record, bytes]]:
         """Step all windows that end by `time`; returns the records that still wait."""
@@ -245,7 +248,8 @@ class Shard:
         return np.concatenate([rows, absent]), np.concatenate([values, zeros]), np.concatenate([samples, zeros + 1.0])
 
     def _of_record(self, window: int, record: Record) -> tuple[Ints, Floats, Floats]:
-        statistics = record["statistics"]
+        # The first point of a counter has no rate yet.
+        statistics = [entry for entry in record["statistics"] if entry["kind"] == "log" or "mean" in entry]
         machine = self.machine_index[record["machine"]]
         keys = [entry["kind"] + entry["series"] for entry in statistics]
         cached = self.row_cache.get(machine)

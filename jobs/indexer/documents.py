@@ -17,7 +17,9 @@ TEXT_BYTES = 8192
 
 _FACTS = ("known", "type", "site", "hypervisor", "tenant", "role")
 _SERIES = ("series", "name", "kind", "unit")
-_STATISTIC = ("count", "sum", "mean", "variance", "min", "max", "first", "last", "severity_number")
+_WINDOW = ("kind", "size_seconds", "slide_seconds", "gap_seconds", "values")
+_FIGURES = ("sum", "mean", "variance", "min", "max", "first", "last", "p50", "p95", "p99", "missing")
+_STATISTIC = ("rate", "count", "observations", *_FIGURES, "severity_number")
 _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "expected_high", "peaked")
 
 
@@ -35,7 +37,7 @@ def statistics(record: Record) -> dict[str, Document]:
         "machine": record["machine"],
         **_picked(record.get("inventory"), _FACTS),
         "window": {
-            **_picked(window, ("kind", "size_seconds")),
+            **_picked(window, _WINDOW),
             "start": _milli(window["start_unix_nano"]),
             "end": _milli(window["end_unix_nano"]),
         },

@@ -32,7 +32,7 @@ from jobs.runtime.packing import unpack
 from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
 from jobs.statistics import shard as statistics
-from jobs.statistics.settings import StatisticsSettings
+from jobs.statistics.settings import load_windows
 
 MANIFEST = "savepoint.json"
 JOBS = ("enrichment", "statistics", "detector")
@@ -160,7 +160,7 @@ def expected_layout(job: str) -> dict[str, list[str]]:
     if job == "detector":
         return layout(detector.fold(None, [], DetectorSettings())[0])
     if job == "statistics":
-        return layout(statistics.fold(StatisticsSettings(), None, Input("events", 0, [], []))[0])
+        return layout(statistics.fold(load_windows(), None, Input("events", 0, [], []))[0])
     return {}
 
 

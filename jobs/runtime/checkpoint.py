@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -30,11 +31,35 @@ class Checkpoint:
             for partition, offset in partitions.items()
         }
 
-    def _read(self, name: str) -> str:
+    def pinned(self, name: str, lines: list[str]) -> list[str]:
+        """What the file `name` in this checkpoint says; a checkpoint that has none gets it, if no query has begun."""
+        if not self._exists(name) and not self._exists("metadata"):
+            self._write(name, "\n".join(lines))
+        return self._read(name).splitlines() if self._exists(name) else []
+
+    def _path(self, name: str) -> Any:
         jvm = self.spark._jvm
         assert jvm is not None
         path = jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}")
-        stream = path.getFileSystem(self.spark._jsc.hadoopConfiguration()).open(path)
+        return path, path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+
+    def _exists(self, name: str) -> bool:
+        path, files = self._path(name)
+        return bool(files.exists(path))
+
+    def _write(self, name: str, text: str) -> None:
+        path, files = self._path(name)
+        stream = files.create(path)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def _read(self, name: str) -> str:
+        path, files = self._path(name)
+        jvm = self.spark._jvm
+        assert jvm is not None
+        stream = files.open(path)
         try:
             return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:

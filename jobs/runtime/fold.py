@@ -15,7 +15,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 _STATE = "state binary"
-_OUTPUT = "shard int, key string, value binary, time_unix_nano long, headers array<struct<key:string,value:binary>>"
+_OUTPUT = (
+    "topic string, shard int, key string, value binary, time_unix_nano long,"
+    " headers array<struct<key:string,value:binary>>"
+)
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,13 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """A record to write: its key, JSON, event time, and headers."""
+    """A record to write: its key, JSON, event time, headers, and its topic if that isn't the fold's usual one."""
 
     key: str | None
     value: bytes
     time_unix_nano: int
     headers: tuple[tuple[str, bytes], ...] = ()
+    topic: str | None = None
 
 
 # (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.
@@ -43,7 +47,7 @@ Fold = Callable[[bytes | None, Input], tuple[bytes, list[Output]]]
 
 
 def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
-    """Fold a stream of Kafka rows shard by shard; columns shard, key, value, time_unix_nano, headers."""
+    """Fold a stream of Kafka rows shard by shard; columns topic, shard, key, value, time_unix_nano, headers."""
 
     def step(key: tuple[int], chunks: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         rows = pd.concat(list(chunks)).sort_values("offset", kind="stable")
@@ -62,6 +66,7 @@ def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
 def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
     return pd.DataFrame(
         {
+            "topic": [o.topic for o in outputs],
             "shard": [shard] * len(outputs),
             "key": [o.key for o in outputs],
             "value": [o.value for o in outputs],
@@ -74,7 +79,7 @@ def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
 def to_records(frame: DataFrame, topic: str, *, same_partition: bool) -> DataFrame:
     """Address a fold's output to `topic`: into the shard's own partition, so that ticks stay true, or by key."""
     return frame.select(
-        F.lit(topic).alias("topic"),
+        F.coalesce("topic", F.lit(topic)).alias("topic"),
         (F.col("shard") if same_partition else F.lit(None).cast("int")).alias("partition"),
         "key",
         "value",

@@ -26,6 +26,7 @@ STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store: packed shards",
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)
 LAG = Gauge("kappa_lag_records", "Records not yet read", ("job", "topic", "partition"))
 LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last batch ended", _LABELS)
+DROPPED = Gauge("kappa_dropped_by_watermark_rows", "Rows that Spark dropped as late: 0, or the job stops", _LABELS)
 SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of repeated batches that had been written before", ("job",))
 
 
@@ -40,8 +41,14 @@ def observe_progress(job: str, query: str, progress: dict[str, Any]) -> None:
     operators = progress.get("stateOperators") or []
     STATE_ROWS.labels(*labels).set(sum(o["numRowsTotal"] for o in operators))
     STATE_BYTES.labels(*labels).set(sum(o["memoryUsedBytes"] for o in operators))
+    DROPPED.labels(*labels).set(dropped_rows(progress))
     for source in progress["sources"]:
         _observe_lag(job, source)
+
+
+def dropped_rows(progress: dict[str, Any]) -> int:
+    """Rows that Spark's watermark dropped in a batch."""
+    return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in progress.get("stateOperators") or [])
 
 
 def _observe_lag(job: str, source: dict[str, Any]) -> None:

@@ -80,6 +80,10 @@ class StoppedError(Exception):
     """A batch that came after the signal to stop."""
 
 
+class DroppedRowsError(Exception):
+    """Spark dropped rows as late, which would not show in any output."""
+
+
 class Gate:
     """Lets running batches end and the next ones not begin, so that a stop never cuts a batch."""
 
@@ -228,6 +232,11 @@ class Watch:
                 continue
             self.seen[name] = progress["batchId"]
             metrics.observe_progress(job_of(name), name, progress)
+            if dropped := metrics.dropped_rows(progress):
+                raise DroppedRowsError(
+                    f"{name}: Spark's watermark dropped {dropped} rows of batch {progress['batchId']}: event time is "
+                    "judged by ticks here (docs/time.md); take the watermark out of the query, or raise its delay"
+                )
             if progress["numInputRows"]:
                 self._log(name, progress)
 

@@ -1,28 +1,56 @@
 """The declaration of the statistics job."""
 
+import threading
 from functools import partial
 
 from pyspark.sql import DataFrame
 
+from infra.errors import UserError
+from infra.topics import TopicMap
+from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import fold_shards, to_records
 from jobs.runtime.job import Context, Job
 from jobs.runtime.runner import run_job, start_job
-from jobs.statistics.settings import load_settings
-from jobs.statistics.shard import fold
+from jobs.runtime.settings import Settings
+from jobs.statistics.settings import Windows, load_windows
+from jobs.statistics.shard import EARLY, fold
+
+NAME = "statistics"
 
 
 def _build(context: Context) -> DataFrame:
-    events, statistics = context.topics["events"].name, context.topics["statistics"].name
-    folded = fold_shards(context.stream("events", events), partial(fold, load_settings()))
+    windows = load_windows()
+    check_windows(windows, Checkpoint(context.spark, context.settings.checkpoint_of(NAME)), context.settings.generation)
+    events, statistics, early = (context.topics[name].name for name in ("events", NAME, EARLY))
+    folded = fold_shards(context.stream("events", events), partial(fold, windows, early=early))
     return folded.transform(to_records, statistics, same_partition=True)
 
 
+def check_windows(windows: Windows, checkpoint: Checkpoint, generation: str) -> None:
+    """Raises UserError if the state in `checkpoint` was gathered by other windows; notes these in a new one."""
+    now, then = windows.lines, checkpoint.pinned("windows", windows.lines)
+    if now != then:
+        added, gone = (
+            ", ".join(line for line in one if line not in other) for one, other in ((now, then), (then, now))
+        )
+        raise UserError(
+            f"KAPPA_STATISTICS_WINDOWS: generation {generation!r} began with other windows: without "
+            f"{added or 'any new'}, with {gone or 'less'}; "
+            "put them back, or start a new one: kappa run statistics --generation NAME"
+        )
+
+
 JOB = Job(
-    name="statistics",
+    name=NAME,
     reads=lambda topics: (topics["events"].name,),
-    writes=("statistics",),
+    writes=(NAME, EARLY),
     build=_build,
 )
 
 start = partial(start_job, JOB)
-run = partial(run_job, JOB)
+
+
+def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
+    """Run the job until `stop`. Raises UserError before anything starts if the windows make no sense."""
+    load_windows()
+    run_job(JOB, settings, topics, stop)

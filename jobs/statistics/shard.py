@@ -1,258 +1,181 @@
 """The statistics of one shard: a fold over one partition of `events`.
 
-Points wait in their columns until a tick says that their window is complete; only then is anything computed, once. So
-neither the order of arrival nor the cut into batches can show in a result, and the state is the open windows' points.
+Points wait in columns until a tick says that their pane, the smallest tumbling window, is complete. Then the panes are
+taken one by one in event time, whatever the batches: that makes the result independent of how the log is cut. What a
+pane says is kept until the larger windows over it are complete, and a little is remembered of each series.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from jobs.runtime.fold import Input, Output
-from jobs.runtime.packing import pack, unpack
-from jobs.statistics.settings import StatisticsSettings
-from jobs.statistics.windows import NANO, Points, summarise, window_start
+from jobs.statistics.catalogue import Form
+from jobs.statistics.counters import FALLS, growth
+from jobs.statistics.histograms import Spread, since, together
+from jobs.statistics.intake import take
+from jobs.statistics.panes import Pane
+from jobs.statistics.points import Points
+from jobs.statistics.quantiles import Floats, Ints
+from jobs.statistics.settings import Windows
+from jobs.statistics.state import State
+from jobs.statistics.telling import Told, tell_counts, tell_sessions, tell_times
+from jobs.statistics.windows import Rows
 
-SCHEMA_VERSION = b"statistics/1"
-# A series that is seen no more is forgotten when this many idle ones have gathered.
+SCHEMA_VERSION = b"statistics/2"
+EARLY = "statistics.early"
+# Series that were forgotten are dropped when so many have gathered.
 IDLE_SERIES = 1024
-METRIC_STATISTICS = ("sum", "mean", "variance", "min", "max", "first", "last")
+
+Booleans = NDArray[np.bool_]
+
+# What this worker folded last, by topic and shard. If no other has folded it since, its state needs no unpacking.
+_WARM: dict[tuple[str, int], tuple[bytes, State]] = {}
 
 
-class OutOfOrderError(Exception):
-    """An event is older than a tick that came before it: its window may have been told already."""
+def fold(windows: Windows, state: bytes | None, batch: Input, early: str = EARLY) -> tuple[bytes, list[Output]]:
+    """One batch of a partition of `events` -> the new state and the records for the same partition of `statistics`.
+
+    Provisional records are for the topic `early`.
+    """
+    place = (batch.topic, batch.shard)
+    known, warm = _WARM.pop(place, (None, None))
+    unpacked = warm if warm and known == state and warm.windows == windows else State(windows, state)
+    before = unpacked.tick
+    take(unpacked, zip(batch.offsets, batch.values, strict=True))
+    outputs = []
+    if unpacked.tick > before:
+        outputs = sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
+        outputs.append(Output(None, orjson.dumps({"tick_unix_nano": unpacked.tick}), unpacked.tick))
+    after = unpacked.to_bytes()
+    _WARM[place] = (after, unpacked)
+    return after, outputs
 
 
-class Series(NamedTuple):
-    """What a series is called; the rest of a statistic is computed."""
-
-    machine: str
-    kind: str
-    series: str
-    name: str | None
-    unit: str | None
-    attributes: dict[str, str] | None
+def _place_in_log(output: Output) -> tuple[int, str, bytes]:
+    """As the sink orders them. A record's time is the end of the pane that made it known: so batches come in order."""
+    return output.time_unix_nano, output.key or "", output.value
 
 
-SeriesKey = tuple[str, str | None]  # series and unit: values of two units don't add up
-Facts = tuple[int, str, dict[str, Any]]  # (event time, id of the record, inventory): the greatest is a window's
-
-
-@dataclass
-class Shard:
-    """The state: open points, the names of their series, and the machines' facts by window."""
-
-    sizes: tuple[int, ...]  # of the windows in ns, ascending
-    tick: int = 0
-    points: Points = field(default_factory=Points.empty)
-    series: list[Series] = field(default_factory=list)
-    facts: dict[tuple[str, int], Facts] = field(default_factory=dict)  # (machine, start of smallest window)
-
-    def __post_init__(self) -> None:
-        self._numbers: dict[tuple[str, str], dict[SeriesKey, int]] = defaultdict(dict)
-        for number, series in enumerate(self.series):
-            self._numbers[series.machine, series.kind][series.series, series.unit] = number
-
-    def add(self, records: Iterable[tuple[int, bytes]]) -> None:
-        """Take new (offset, value) records of `events`, ticks among them.
-
-        Raises OutOfOrderError if one contradicts an earlier tick.
-        """
-        parts = []
-        for offset, value in records:
-            record = orjson.loads(value)
-            if "tick_unix_nano" in record:
-                self.tick = max(self.tick, record["tick_unix_nano"])
-            elif not self._came_back_late(record):
-                parts.append(self._points_of(record, offset))
-        if parts:
-            self.points = self.points.plus(parts)
-
-    def _came_back_late(self, record: dict[str, Any]) -> bool:
-        """Whether it was rejected, sent again after a fix, and has an event whose window may have been told."""
-        return "retried" in record and min(event["time_unix_nano"] for event in record["events"]) < self.tick
-
-    def _points_of(self, record: dict[str, Any], offset: int) -> Points:
-        events = record["events"]
-        time = np.array([event["time_unix_nano"] for event in events], np.int64)
-        if time.min() < self.tick:
-            raise OutOfOrderError(
-                f"record {record['id']} at offset {offset} has an event at {time.min()}, before the tick {self.tick}: "
-                "was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
-            )
-        self._note_facts(record, time)
-        if record["kind"] == "log":
-            # Lines are only counted; their severity stands in for the value, so that a window has its highest.
-            value = np.array([event.get("severity_number") or 0 for event in events], np.float64)
-        else:
-            value = np.array([event["value"] for event in events], np.float64)
-        numbers = self._numbers[record["machine"], record["kind"]]
-        series = np.array([numbers.get((e["series"], e.get("unit")), -1) for e in events], np.int64)
-        for row in np.flatnonzero(series < 0):
-            series[row] = self._number(record, events[row], numbers)
-        return Points(series, time, value, np.full(len(events), offset, np.int64))
-
-    def _number(self, record: dict[str, Any], event: dict[str, Any], numbers: dict[SeriesKey, int]) -> int:
-        key = (event["series"], event.get("unit"))
-        if (found := numbers.get(key)) is not None:
-            return found
-        numbers[key] = len(self.series)
-        self.series.append(
-            Series(
-                record["machine"],
-                record["kind"],
-                event["series"],
-                event.get("name"),
-                event.get("unit"),
-                event.get("attributes") if record["kind"] == "metric" else None,
-            )
-        )
-        return len(self.series) - 1
-
-    def _note_facts(self, record: dict[str, Any], time: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-        for start in np.unique(window_start(time, self.sizes[0])).tolist():
-            facts: Facts = (int(time[0]), record["id"], record["inventory"])
-            key = (record["machine"], start)
-            known = self.facts.get(key)
-            if known is None or known[:2] < facts[:2]:
-                self.facts[key] = facts
-
-    def close(self, since: int) -> list["Closed"]:
-        """The windows that ended after tick `since` and not after the present one, in order of their end."""
-        closed = [window for size in self.sizes for window in self._close_size(size, since)]
-        self._forget()
-        return sorted(closed, key=lambda window: (window.end, window.size, window.machine))
-
-    def _close_size(self, size: int, since: int) -> Iterator["Closed"]:
-        begin, end = since - since % size, self.tick - self.tick % size
-        rows = (self.points.time >= begin) & (self.points.time < end)
-        summary = summarise(self.points.take(rows), size)
-        machines: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for row, (number, start) in enumerate(zip(summary.series.tolist(), summary.start.tolist(), strict=True)):
-            machines[self.series[number].machine, start].append(row)
-        # As lists: reading single numbers out of numpy is slow.
-        columns = {column.name: getattr(summary, column.name).tolist() for column in fields(summary)}
-        for (machine, start), members in machines.items():
-            statistics = [(self.series[columns["series"][row]], row) for row in members]
-            statistics.sort(key=lambda pair: (pair[0].kind, pair[0].series, pair[0].unit or ""))
-            yield Closed(machine, size, start, self._facts_of(machine, start, size), statistics, columns)
-
-    def _facts_of(self, machine: str, start: int, size: int) -> dict[str, Any]:
-        within = range(start, start + size, self.sizes[0])
-        return max(self.facts[machine, s] for s in within if (machine, s) in self.facts)[2]
-
-    def _forget(self) -> None:
-        """Drop what no open window needs."""
-        largest = self.sizes[-1]
-        horizon = self.tick - self.tick % largest
-        self.points = self.points.take(self.points.time >= horizon)
-        self.facts = {key: facts for key, facts in self.facts.items() if key[1] + self.sizes[0] > horizon}
-        used = np.unique(self.points.series)
-        if len(self.series) <= 2 * len(used) + IDLE_SERIES:
-            return
-        self.series = [self.series[number] for number in used]
-        self.points = Points(
-            np.searchsorted(used, self.points.series), self.points.time, self.points.value, self.points.offset
-        )
-        self.__post_init__()
-
-    def to_bytes(self) -> bytes:
-        """The packed state."""
-        header = {
-            "sizes": self.sizes,
-            "tick": self.tick,
-            "series": [tuple(series) for series in self.series],
-            "facts": [[*key, *facts] for key, facts in self.facts.items()],
-        }
-        p = self.points
-        return pack(header, {"series": p.series, "time": p.time, "value": p.value, "offset": p.offset})
-
-    @classmethod
-    def from_bytes(cls, state: bytes) -> "Shard":
-        """The inverse of `to_bytes`."""
-        header, columns = unpack(state)
-        return cls(
-            tuple(header["sizes"]),
-            header["tick"],
-            Points(**columns),
-            [Series(*series) for series in header["series"]],
-            {(machine, start): (time, id_, facts) for machine, start, time, id_, facts in header["facts"]},
-        )
-
-
-class Closed(NamedTuple):
-    """One machine's complete window; `statistics` are (series, row of columns)."""
-
-    machine: str
-    size: int
-    start: int
-    inventory: dict[str, Any]
-    statistics: list[tuple[Series, int]]
-    columns: dict[str, list[Any]]
-
-    @property
-    def end(self) -> int:
-        """End of the window, exclusive."""
-        return self.start + self.size
-
-    def record(self, source: str, partition: int) -> dict[str, Any]:
-        """As JSON of the schema `statistics`."""
-        seconds = self.size / NANO
-        rows = [row for _, row in self.statistics]
-        return {
-            "id": f"{self.machine}/{seconds:g}s/{self.start}",
-            "machine": self.machine,
-            "inventory": self.inventory,
-            "window": {
-                "kind": "tumbling",
-                "size_seconds": seconds,
-                "start_unix_nano": self.start,
-                "end_unix_nano": self.end,
-            },
-            "source": {
-                "topic": source,
-                "partition": partition,
-                "first_offset": min(self.columns["first_offset"][row] for row in rows),
-                "last_offset": max(self.columns["last_offset"][row] for row in rows),
-            },
-            "statistics": [self._statistic(series, row) for series, row in self.statistics],
-        }
-
-    def _statistic(self, series: Series, row: int) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "series": series.series,
-            "kind": series.kind,
-            "name": series.name,
-            "unit": series.unit,
-            "attributes": series.attributes,
-            "count": self.columns["count"][row],
-        }
-        if series.kind == "log":
-            found["severity_number"] = int(self.columns["max"][row]) or None
-        else:
-            found |= {name: self.columns[name][row] for name in METRIC_STATISTICS}
-        return {name: value for name, value in found.items() if value is not None}
-
-
-def fold(settings: StatisticsSettings, state: bytes | None, batch: Input) -> tuple[bytes, list[Output]]:
-    """One batch of a partition of `events` -> the new state and the records for the same partition of `statistics`."""
-    shard = Shard.from_bytes(state) if state else Shard(tuple(size * NANO for size in settings.tumbling_seconds))
-    before = shard.tick
-    shard.add(zip(batch.offsets, batch.values, strict=True))
-    if shard.tick == before:
-        return shard.to_bytes(), []
-    outputs = [_output(window, batch) for window in shard.close(before)]
-    tick = Output(None, orjson.dumps({"tick_unix_nano": shard.tick}), shard.tick)
-    return shard.to_bytes(), [*outputs, tick]
-
-
-def _output(window: Closed, batch: Input) -> Output:
-    record = window.record(batch.topic, batch.shard)
-    source = record["source"]
-    trace = f"{batch.topic}/{batch.shard}/{source['first_offset']}-{source['last_offset']}".encode()
+def _output(told: Told, batch: Input, early: str) -> Output:
+    trace = f"{batch.topic}/{batch.shard}/{told.fact.first_offset}-{told.fact.last_offset}".encode()
     headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
-    return Output(window.machine, orjson.dumps(record), window.end, headers)
+    return Output(told.machine, orjson.dumps(told.record), told.time, headers, early if told.provisional else None)
+
+
+def close(state: State, before: int) -> Iterator[Told]:
+    """What the panes that ended after tick `before` and not after the present one make known, in event time."""
+    size = state.windows.pane
+    limit = state.tick - state.tick % size
+    due, state.points = state.points.split(limit)
+    due = due.ordered(size)
+    end = before - before % size + size
+    while (end := _next_end(state, due, end)) <= limit:
+        begin, stop = np.searchsorted(due.time // size, [end // size - 1, end // size])
+        yield from _close_pane(state, end, due.take(slice(begin, stop)))
+        end += size
+    _forget(state)
+
+
+def _next_end(state: State, due: Points, end: int) -> int:
+    """`end`, or where nothing is open the end of the next pane that holds anything."""
+    if state.store or any(map(len, state.sessions)):
+        return end
+    size = state.windows.pane
+    coming = due.time[np.searchsorted(due.time // size, end // size - 1) :]
+    return int(coming[0] - coming[0] % size + size) if len(coming) else state.tick + size
+
+
+def _close_pane(state: State, end: int, points: Points) -> Iterator[Told]:
+    facts = state.facts.pop(end - state.windows.pane, {})
+    state.latest |= facts
+    runs = _runs(points)
+    state.forget(state.catalogue.begin_anew(runs.series, runs.first_time, state.windows.forget))
+    reading = _read(state, points, runs)
+    is_log = state.catalogue.form[points.series] == Form.LOG
+    kept = reading.valid & ~is_log
+    rows = Rows.of_points(points.series, reading.value, reading.amount, reading.valid, kept).combined()
+    pane = Pane(end - state.windows.pane, rows, facts, _observe(state, end))
+    yield from tell_times(state, pane, end)
+    yield from tell_sessions(state, points.take(is_log), end)
+    yield from tell_counts(state, replace(points, value=reading.value).take(kept), end)
+    if len(points):
+        state.catalogue.hear(
+            runs.series,
+            count=rows.points,
+            first=runs.first_time,
+            last=runs.last_time,
+            value=points.value[runs.last],
+            fell=np.add.reduceat(reading.fell.astype(np.int64), runs.start),
+        )
+    state.store.forget(end)
+
+
+class _Runs(NamedTuple):
+    """Where the points of each series begin and end."""
+
+    series: Ints
+    start: Ints
+    last: Ints
+    first_time: Ints
+    last_time: Ints
+
+
+def _runs(points: Points) -> _Runs:
+    start = np.flatnonzero(np.diff(points.series, prepend=-1))
+    last = np.append(start[1:], len(points))[: len(start)] - 1
+    return _Runs(points.series[start], start, last, points.time[start], points.time[last])
+
+
+class _Reading(NamedTuple):
+    """Of each point: its value, what of it adds up, whether it has a value, whether it fell."""
+
+    value: Floats
+    amount: Floats
+    valid: Booleans
+    fell: Booleans
+
+
+def _read(state: State, points: Points, runs: _Runs) -> _Reading:
+    """Gauges as they are, counters as rates; histograms have no single value."""
+    form, memory = state.catalogue.form[points.series], state.catalogue.memory
+    is_counter = form == Form.COUNTER
+    before_time, before = np.roll(points.time, 1), np.roll(points.value, 1)
+    before_time[runs.start], before[runs.start] = memory["time"][runs.series], memory["value"][runs.series]
+    grown = growth(points.time, points.value, before_time, before)
+    is_rate = is_counter & (memory["falls"][points.series] < FALLS)
+    return _Reading(
+        np.where(is_rate, grown.rate, points.value),
+        np.where(is_rate, grown.amount, points.value),
+        np.where(is_rate, grown.known, form != Form.HISTOGRAM),
+        is_counter & grown.fell,
+    )
+
+
+def _observe(state: State, end: int) -> dict[int, Spread]:
+    """What histograms observed in the pane that ends."""
+    due = sorted((one for one in state.waiting if one[1] < end), key=lambda one: (one[0], one[1], one[2].observations))
+    state.waiting = [one for one in state.waiting if one[1] >= end]
+    found: dict[int, list[Spread]] = defaultdict(list)
+    for number, _, now in due:
+        if state.catalogue.series[number].delta:
+            found[number].append(now)
+        elif number in state.totals:
+            found[number].append(since(state.totals[number], now))
+        state.totals[number] = now
+    return {number: together(spreads) for number, spreads in found.items()}
+
+
+def _forget(state: State) -> None:
+    """Drop the series that were silent for long, once they are many; `begin_anew` treats them as strangers already."""
+    silent = state.catalogue.memory["time"] < state.tick - state.windows.forget
+    if np.count_nonzero(silent) <= IDLE_SERIES + len(silent) // 2:
+        return
+    silent[state.held()] = False
+    state.forget(np.flatnonzero(silent))
+    state.retain(np.flatnonzero(~silent))

@@ -1,118 +1,154 @@
-"""Window statistics of many series at once. No Spark, no state: columns in, columns out."""
+"""Window statistics of many series at once, as mergeable rows. No Spark, no state: columns in, columns out."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from jobs.statistics.quantiles import Floats, Ints, rows_of_runs, sort_runs, starts_of, thin
 
 NANO = 1_000_000_000
 LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
-class Points:
-    """Data points, one row each: the number of their series, event time in ns, value, offset of their record."""
+class Rows:
+    """What is known of each series in a stretch of time, one row each; a single data point is such a row too.
+
+    So many `points` came; `n` of them have a value that statistics are made of (the first point of a counter has
+    none); `m2` is the sum of squared deviations from the mean. `length` of the values lie in `value`, with weights, row
+    after row. `sum` is what adds up: of a gauge its values, of a counter its growth.
+    """
 
     series: Ints
-    time: Ints
-    value: Floats
-    offset: Ints
-
-    @classmethod
-    def empty(cls) -> "Points":
-        """No points."""
-        nothing = np.empty(0, np.int64)
-        return cls(nothing, nothing, np.empty(0), nothing)
-
-    def __len__(self) -> int:
-        return len(self.series)
-
-    def take(self, rows: NDArray[np.bool_] | Ints) -> "Points":
-        """Those rows."""
-        return Points(self.series[rows], self.time[rows], self.value[rows], self.offset[rows])
-
-    def plus(self, others: list["Points"]) -> "Points":
-        """All of them, in order."""
-        parts = [self, *others]
-        return Points(
-            *(np.concatenate([getattr(p, name) for p in parts]) for name in ("series", "time", "value", "offset"))
-        )
-
-
-@dataclass(frozen=True)
-class WindowStatistics:
-    """One row a series and window, ordered by window, then series. `variance` is the sample's, 0 for one value."""
-
-    series: Ints
-    start: Ints
-    count: Ints
+    points: Ints
+    n: Ints
     sum: Floats
     mean: Floats
-    variance: Floats
+    m2: Floats
     min: Floats
     max: Floats
     first: Floats
     last: Floats
-    first_offset: Ints
-    last_offset: Ints
+    length: Ints
+    value: Floats
+    weight: Ints
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    @classmethod
+    def empty(cls) -> "Rows":
+        """No rows."""
+        return cls.of_points(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0, bool), np.empty(0, bool))
+
+    @classmethod
+    def of_points(
+        cls, series: Ints, value: Floats, amount: Floats, valid: NDArray[np.bool_], kept: NDArray[np.bool_]
+    ) -> "Rows":
+        """A row a point; `valid` ones have a value, `kept` ones keep it for quantiles."""
+        one = np.ones(len(series), np.int64)
+        value = value + 0.0  # -0.0 becomes 0.0: equal values that print differently would tell their order
+        n, length = valid.astype(np.int64), kept.astype(np.int64)
+        zero = np.zeros(len(series))
+        return cls(
+            series, one, n, amount, value, zero, value, value, value, value, length, value[kept], one[: length.sum()]
+        )
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["Rows"]) -> "Rows":
+        """All of them, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
+
+    def split(self, counts: Sequence[int]) -> Iterator["Rows"]:
+        """The inverse of `concatenated`: so many rows in each part."""
+        ends = np.cumsum(self.length)
+        first = 0
+        for count in counts:
+            last = first + count
+            values = slice(int(ends[first - 1]) if first else 0, int(ends[last - 1]) if last else 0)
+            yield self._plain_at(slice(first, last), self.value[values], self.weight[values])
+            first = last
+
+    def by_series(self) -> "Rows":
+        """Ordered by series; rows of one series keep their order."""
+        order = np.argsort(self.series, kind="stable")
+        runs = rows_of_runs(starts_of(self.length)[order], self.length[order])
+        return self._plain_at(order, self.value[runs], self.weight[runs])
+
+    def _plain_at(self, rows: Ints | slice, value: Floats, weight: Ints) -> "Rows":
+        return Rows(**{name: getattr(self, name)[rows] for name in _PLAIN}, value=value, weight=weight)
+
+    def combined(self) -> "Rows":
+        """Neighbouring rows of one series as one, in their order: a fixed order, so the sums always come out the same.
+
+        Mean and m2 by the pairwise formula about the common mean, which does not cancel (Chan, Golub, LeVeque,
+        "Algorithms for computing the sample variance", 1983). Everything is finite: what exceeds the largest float
+        becomes it.
+        """
+        if not len(self):
+            return self
+        start = np.flatnonzero(np.diff(self.series, prepend=-1))
+        length = np.add.reduceat(self.length, start)
+        value, weight, kept = thin(*sort_runs(self.value, self.weight, length), length)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = _finite_sum(self.sum, start)
+        return Rows(
+            series=self.series[start],
+            points=np.add.reduceat(self.points, start),
+            sum=total,
+            **self._moments(start),
+            length=kept,
+            value=value,
+            weight=weight,
+        )
+
+    def _moments(self, start: Ints) -> dict[str, Any]:
+        """n, mean, m2, min, max, first, last of each run of rows; those without a value have no say in them."""
+        n = np.add.reduceat(self.n, start)
+        if self.n.all():
+            last = np.append(start[1:], len(self)) - 1
+            return {"n": n, **self._spread(start, n), "first": self.first[start], "last": self.last[last]}
+        moments: dict[str, Any] = {"n": n, **{name: np.zeros(len(start)) for name in _MOMENTS}}
+        valued = np.flatnonzero(self.n)
+        if len(valued):
+            rest = self._plain_at(valued, self.value, self.weight)
+            found = rest._moments(np.searchsorted(valued, start[n > 0]))
+            for name in _MOMENTS:
+                moments[name][n > 0] = found[name]
+        return moments
+
+    def _spread(self, start: Ints, n: Ints) -> dict[str, Floats]:
+        """Mean, m2, min and max of runs of rows that all have values."""
+        low, high = np.minimum.reduceat(self.min, start), np.maximum.reduceat(self.max, start)
+        repeats = np.diff(start, append=len(self))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.add.reduceat(self.mean * self.n, start) / n
+            wide = ~np.isfinite(mean)
+            if wide.any():
+                mean[wide] = np.add.reduceat(self.mean * (self.n / np.repeat(n, repeats)), start)[wide]
+            mean = np.clip(mean, low, high)  # rounding may not carry it outside: equal values have variance 0
+            deviation = self.mean - np.repeat(mean, repeats)
+            m2 = np.add.reduceat(self.m2 + self.n * deviation * deviation, start)
+        return {"mean": mean, "m2": np.minimum(m2, LARGEST), "min": low, "max": high}
+
+    @property
+    def variance(self) -> Floats:
+        """Of the sample; 0 for one value."""
+        return self.m2 / np.maximum(self.n - 1, 1)
 
 
-def window_start(time: Ints, size: int) -> Ints:
-    """Start of the tumbling window of `size` ns that each time falls into; windows are aligned to the epoch."""
-    return time - time % size
+_MOMENTS = ("mean", "m2", "min", "max", "first", "last")
+_PLAIN = tuple(field.name for field in fields(Rows))[:-2]
 
 
-def summarise(points: Points, size: int) -> WindowStatistics:
-    """The statistics of each series in each tumbling window of `size` ns.
-
-    Points are first put into an order that depends on their content alone, so that the floating-point sums come out the
-    same in whatever order the points arrived. The variance is the two-pass form about the mean, which does not cancel
-    (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", 1983). Everything is finite: what exceeds the
-    largest float becomes it.
-    """
-    start = window_start(points.time, size)
-    order = np.lexsort((points.value, points.time, points.series, start))
-    ordered, start = points.take(order), start[order]
-    value = ordered.value + 0.0  # -0.0 becomes 0.0: equal values that print differently would tell their order
-    is_first = np.ones(len(ordered), bool)
-    is_first[1:] = (ordered.series[1:] != ordered.series[:-1]) | (start[1:] != start[:-1])
-    firsts = np.flatnonzero(is_first)
-    if not len(firsts):
-        ints, floats = np.empty(0, np.int64), np.empty(0)
-        return WindowStatistics(ints, ints, ints, floats, floats, floats, floats, floats, floats, floats, ints, ints)
-    count = np.diff(firsts, append=len(ordered))
-    low, high = np.minimum.reduceat(value, firsts), np.maximum.reduceat(value, firsts)
-    total, mean = _total_and_mean(value, firsts, count)
-    mean = np.clip(mean, low, high)  # rounding may not carry it outside: equal values have variance 0
-    with np.errstate(over="ignore"):
-        deviation = value - np.repeat(mean, count)
-        variance = np.add.reduceat(deviation * deviation, firsts) / np.maximum(count - 1, 1)
-    return WindowStatistics(
-        series=ordered.series[firsts],
-        start=start[firsts],
-        count=count,
-        sum=total,
-        mean=mean,
-        variance=np.minimum(variance, LARGEST),
-        min=low,
-        max=high,
-        first=value[firsts],
-        last=value[firsts + count - 1],
-        first_offset=np.minimum.reduceat(ordered.offset, firsts),
-        last_offset=np.maximum.reduceat(ordered.offset, firsts),
-    )
-
-
-def _total_and_mean(value: Floats, firsts: Ints, count: Ints) -> tuple[Floats, Floats]:
-    """Of each run of values; finite also where the plain sum overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = np.add.reduceat(value, firsts)
-        mean = total / count
-        overflown = ~np.isfinite(total)
-        if overflown.any():
-            mean[overflown] = np.add.reduceat(value / np.repeat(count, count), firsts)[overflown]
-            total[overflown] = (mean * count)[overflown]
-    return np.clip(total, -LARGEST, LARGEST), mean
+def _finite_sum(column: Floats, start: Ints) -> Floats:
+    total = np.add.reduceat(column, start)
+    undecided = np.isnan(total)  # infinities of both signs met: halves and quarters of them don't
+    if undecided.any():
+        total[undecided] = np.add.reduceat(column / len(column), start)[undecided] * len(column)
+    return np.clip(total, -LARGEST, LARGEST)

@@ -160,3 +160,20 @@ def test_a_changed_value_is_wrong_though_the_count_agrees(tmp_path, simulate):
 def test_a_folder_without_truth_is_refused(tmp_path):
     with pytest.raises(UserError, match="can't be read; give the --truth of a run"):
         check.compare(tmp_path / "nowhere", [])
+
+
+def test_a_counter_is_compared_by_its_growth(folder, statistics):
+    """Rates have other figures than the counter; what it grew by since the window before is its sum."""
+    ordered = sorted(statistics[:-1], key=lambda record: record["window"]["start_unix_nano"])
+    series = next(s["series"] for s in ordered[0]["statistics"] if s["series"].startswith("system.network.io"))
+    before = {}
+    for record in ordered:
+        for one in record["statistics"]:
+            if one["series"] == series:
+                last = before.get(record["machine"], one["max"])
+                before[record["machine"]] = one["max"]
+                one |= {"rate": True, "sum": one["max"] - last, "min": 0.1, "max": 0.2}
+    counters = [s for r in ordered for s in r["statistics"] if s.get("rate")]
+    assert check.compare(folder, statistics).passed
+    counters[-1]["sum"] += 1.0
+    assert check.compare(folder, statistics).wrong == 1

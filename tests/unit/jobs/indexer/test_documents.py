@@ -29,7 +29,8 @@ STATISTICS = {
         "start_unix_nano": 20_000 * MILLI,
         "end_unix_nano": 30_000 * MILLI + 999,
     },
-    "source": {"topic": "events", "partition": 0, "first_offset": 1, "last_offset": 9},
+    "provisional": False,
+    "until_unix_nano": 30_000 * MILLI,
     "statistics": [
         {
             "series": "cpu{core=0,state=user}",
@@ -45,6 +46,12 @@ STATISTICS = {
             "max": 0.9,
             "first": 0.4,
             "last": 0.6,
+            "rate": False,
+            "observations": 4,
+            "p50": 0.4,
+            "p95": 0.9,
+            "p99": 0.9,
+            "missing": 0.0,
         },
         {"series": "link <*> down", "name": "log", "kind": "log", "count": 3, "severity_number": 17},
     ],

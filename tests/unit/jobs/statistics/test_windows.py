@@ -1,7 +1,8 @@
-"""Window statistics against a computation in exact arithmetic."""
+"""Rows of statistics against a computation in exact arithmetic, however they were put together."""
 
 import math
 from collections import defaultdict
+from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -9,34 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.statistics.windows import LARGEST, NANO, Points, summarise, window_start
+from jobs.statistics.quantiles import PERCENT, quantiles
+from jobs.statistics.windows import LARGEST, Rows
 
-SIZE = 10 * NANO
-FIELDS = (
-    "series", "start", "count", "sum", "mean", "variance", "min", "max", "first", "last", "first_offset", "last_offset"
-)  # fmt: skip
+NAMES = tuple(field.name for field in fields(Rows))
 
 values = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0, 0.1, LARGEST, -LARGEST, 5e-324])
-rows = st.tuples(
-    st.integers(0, 3), st.integers(0, 3 * SIZE - 1) | st.sampled_from([0, SIZE, SIZE - 1]), values, st.integers(0, 50)
-)
-tables = st.lists(rows, min_size=1, max_size=40)
+tables = st.lists(st.tuples(st.integers(0, 3), values, st.booleans()), min_size=1, max_size=40)
 
 
-def points(table):
-    series, time, value, offset = zip(*table, strict=True)
-    return Points(
-        np.array(series, np.int64), np.array(time, np.int64), np.array(value, np.float64), np.array(offset, np.int64)
-    )
+def rows(table):
+    """Points in the order of their series, as the shard hands them over."""
+    series, value, valid = (np.array(column) for column in zip(*sorted(table, key=lambda row: row[0]), strict=True))
+    return Rows.of_points(series.astype(np.int64), value, np.where(valid, value, 0.0), valid, valid)
 
 
-def as_rows(summary):
-    columns = [getattr(summary, name).tolist() for name in FIELDS]
-    return [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def as_bytes(summary):
-    return [getattr(summary, name).tobytes() for name in FIELDS]
+def as_bytes(found):
+    return [getattr(found, name).tobytes() for name in NAMES]
 
 
 def close(found, exact, scale):
@@ -45,69 +35,78 @@ def close(found, exact, scale):
     return abs(Fraction(found) - wanted) <= Fraction(1, 10**13) * max(scale, Fraction(5e-324) * 10**14)
 
 
-@given(tables)
-def test_equals_exact_arithmetic(table):
-    groups = defaultdict(list)
-    for series, time, value, offset in table:
-        groups[time - time % SIZE, series].append((time, value, offset))
-
-    found = as_rows(summarise(points(table), SIZE))
-    assert [(row["start"], row["series"]) for row in found] == sorted(groups)
-    for row in found:
-        group = groups[row["start"], row["series"]]
-        exact = [Fraction(value) for _, value, _ in group]
+def assert_exact(found, table):
+    """`found` has one row a series of the table, with its statistics."""
+    points, groups = defaultdict(int), defaultdict(list)
+    for series, value, valid in table:
+        points[series] += 1
+        groups[series] += [value] if valid else []
+    assert found.series.tolist() == sorted(points)
+    assert found.points.tolist() == [points[series] for series in sorted(points)]
+    for row, series in enumerate(sorted(points)):
+        group = groups[series]
+        assert found.n[row] == len(group)
+        if not group:
+            continue
+        exact = [Fraction(value) for value in group]
         largest, mean = max(map(abs, exact)), sum(exact) / len(exact)
         variance = sum((value - mean) ** 2 for value in exact) / max(1, len(exact) - 1)
-        assert row["count"] == len(group)
-        assert (row["min"], row["max"]) == (min(exact), max(exact))
-        assert close(row["sum"], sum(exact), largest * len(exact))
-        assert close(row["mean"], mean, largest)
-        assert close(row["variance"], variance, largest**2)
-        assert row["first"] == min(group)[1]
-        assert row["last"] == max(group)[1]
-        assert (row["first_offset"], row["last_offset"]) == (min(g[2] for g in group), max(g[2] for g in group))
+        assert (found.min[row], found.max[row]) == (min(group), max(group))
+        assert (found.first[row], found.last[row]) == (group[0], group[-1])
+        assert close(found.sum[row], sum(exact), largest * len(exact))
+        assert close(found.mean[row], mean, largest)
+        assert close(found.variance[row], variance, largest**2)
+
+
+@given(tables)
+def test_points_give_what_exact_arithmetic_gives(table):
+    assert_exact(rows(table).combined(), table)
+
+
+# What is cut to the largest float in one pane can't be made good by another.
+moderate = st.floats(-1e300, 1e300) | st.sampled_from([0.0, -0.0, 0.1, 5e-324])
+panes_of_points = st.lists(
+    st.lists(st.tuples(st.integers(0, 3), moderate, st.booleans()), min_size=1, max_size=40), min_size=1, max_size=5
+)
+
+
+@given(panes_of_points)
+def test_panes_give_what_their_points_give(panes):
+    merged = Rows.concatenated([rows(table).combined() for table in panes]).by_series().combined()
+    whole = [row for table in panes for row in table]
+    assert_exact(merged, whole)
+    series = sorted({series for series, _, valid in whole if valid})
+    if series:
+        groups = [sorted(value for s, value, valid in whole if s == one and valid) for one in series]
+        wanted = [[group[-(-len(group) * percent // 100) - 1] for group in groups] for percent in PERCENT]
+        found = quantiles(merged.value, merged.weight, merged.length[merged.length > 0])
+        assert [column.tolist() for column in found] == wanted
 
 
 @given(tables)
 def test_everything_is_finite(table):
-    for row in as_rows(summarise(points(table), SIZE)):
-        assert all(math.isfinite(value) for value in row.values()), row
-
-
-@given(tables.flatmap(lambda table: st.tuples(st.just(table), st.permutations(table))))
-def test_the_order_of_the_points_does_not_show(tables):
-    one, other = tables
-    assert as_bytes(summarise(points(one), SIZE)) == as_bytes(summarise(points(other), SIZE))
+    found = rows(table).combined()
+    for name in NAMES:
+        assert np.isfinite(getattr(found, name)).all(), name
+    assert np.isfinite(found.variance).all()
 
 
 def test_zero_of_either_sign_is_the_same():
-    one = [(0, 5, 0.0, 1), (0, 5, -0.0, 2)]
-    assert as_bytes(summarise(points(one), SIZE)) == as_bytes(summarise(points(one[::-1]), SIZE))
+    one = [(0, 0.0, True), (0, -0.0, True)]
+    assert as_bytes(rows(one).combined()) == as_bytes(rows(one[::-1]).combined())
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 1e300, LARGEST, 123_456.789])
 def test_equal_values_have_variance_zero(value):
-    (row,) = as_rows(summarise(points([(0, time, value, 0) for time in range(7)]), SIZE))
-    assert (row["mean"], row["variance"]) == (value, 0.0)
+    found = rows([(0, value, True)] * 7).combined()
+    assert (found.mean[0], found.variance[0]) == (value, 0.0)
 
 
 def test_a_small_spread_about_a_large_mean_is_not_cancelled():
-    (row,) = as_rows(summarise(points([(0, time, 1e9 + time % 2, 0) for time in range(1000)]), SIZE))
-    assert row["variance"] == pytest.approx(250 / 999, rel=1e-12)
+    panes = [rows([(0, 1e9 + number % 2, True) for number in range(100)]).combined() for _ in range(10)]
+    merged = Rows.concatenated(panes).by_series().combined()
+    assert math.isclose(merged.variance[0], 250 / 999, rel_tol=1e-12)
 
 
-def test_one_value_has_variance_zero():
-    (row,) = as_rows(summarise(points([(2, SIZE + 1, 42.0, 9)]), SIZE))
-    assert row == {
-        "series": 2, "start": SIZE, "count": 1, "sum": 42.0, "mean": 42.0, "variance": 0.0, "min": 42.0, "max": 42.0,
-        "first": 42.0, "last": 42.0, "first_offset": 9, "last_offset": 9,
-    }  # fmt: skip
-
-
-def test_no_points_have_no_windows():
-    assert as_rows(summarise(Points.empty(), SIZE)) == []
-
-
-def test_a_window_begins_at_its_start_and_ends_before_the_next():
-    times = np.array([0, SIZE - 1, SIZE, 2 * SIZE - 1], np.int64)
-    assert window_start(times, SIZE).tolist() == [0, 0, SIZE, SIZE]
+def test_nothing_stays_nothing():
+    assert len(Rows.empty().combined()) == 0

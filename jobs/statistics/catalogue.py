@@ -1,0 +1,186 @@
+"""The series of a shard by number: what they are called, and the little that is remembered of each across windows."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from jobs.statistics.quantiles import Floats, Ints
+from jobs.statistics.settings import Count
+
+Memory = dict[str, NDArray[Any]]
+
+
+class Form(IntEnum):
+    """How the points of a series are read."""
+
+    GAUGE = 0
+    COUNTER = 1
+    HISTOGRAM = 2
+    LOG = 3
+
+
+class Series(NamedTuple):
+    """What a series is called. `machine` is a number, `delta` says that each histogram stands for itself."""
+
+    machine: int
+    kind: str
+    series: str
+    name: str | None
+    unit: str | None
+    attributes: dict[str, str] | None
+    form: int
+    delta: bool
+
+    def described(self, rate: bool) -> dict[str, Any]:
+        """The part of a statistic that is always the same."""
+        unit = f"{self.unit or '1'}/s" if rate else self.unit
+        facts = {"series": self.series, "kind": self.kind, "name": self.name, "unit": unit, "rate": rate or None}
+        return {key: value for key, value in (facts | {"attributes": self.attributes}).items() if value is not None}
+
+
+_MEMORY: dict[str, Any] = {"time": np.int64(-1), "value": np.float64(0), "interval": np.int64(0), "falls": np.int64(0)}
+_FORMS = {"sum": Form.COUNTER, **dict.fromkeys(("histogram", "exponential_histogram", "summary"), Form.HISTOGRAM)}
+
+
+class Catalogue:
+    """Machines and series by number. `memory` has a row a series: time and value of its last point, its usual interval
+    in ns (0: not known yet), and how often it fell (see `counters`)."""
+
+    def __init__(self, machines: list[str], series: list[Series], memory: Memory) -> None:
+        """`memory` may be empty: of series that are all new."""
+        self.machines, self.series = machines, series
+        self.memory = memory or {name: np.full(len(series), empty) for name, empty in _MEMORY.items()}
+        self._described: dict[tuple[int, bool], dict[str, Any]] = {}
+        self._matching: dict[Count, NDArray[np.bool_]] = {}
+        self._machine_numbers = {name: number for number, name in enumerate(machines)}
+        self._numbers: dict[tuple[int, str], dict[tuple[str, str | None], int]] = defaultdict(dict)
+        for number, one in enumerate(series):
+            self._numbers[one.machine, one.kind][one.series, one.unit] = number
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def machine_number(self, name: str) -> int:
+        """Of a machine, perhaps a new one."""
+        found = self._machine_numbers.get(name)
+        if found is None:
+            found = self._machine_numbers[name] = len(self.machines)
+            self.machines.append(name)
+        return found
+
+    def machine(self, number: int) -> str:
+        """The machine of a series."""
+        return self.machines[self.series[number].machine]
+
+    def described(self, number: int, rate: bool) -> dict[str, Any]:
+        """What is always the same in a statistic of this series; not to be changed."""
+        found = self._described.get((number, rate))
+        if found is None:
+            found = self._described[number, rate] = self.series[number].described(rate)
+        return found
+
+    def matching(self, window: Count) -> NDArray[np.bool_]:
+        """Which series a count window takes."""
+        if window not in self._matching:
+            self._matching[window] = np.array([window.takes(one.name) for one in self.series], bool)
+        return self._matching[window]
+
+    def numbers(self, machine: int, kind: str, events: Sequence[dict[str, Any]]) -> list[int]:
+        """The number of each event's series, new ones included."""
+        known = self._numbers[machine, kind]
+        try:
+            return [known[event["series"], event.get("unit")] for event in events]
+        except KeyError:
+            for event in events:
+                key = (event["series"], event.get("unit"))
+                if key not in known:
+                    known[key] = len(self.series)
+                    self.series.append(_series(machine, kind, event))
+            return [known[event["series"], event.get("unit")] for event in events]
+
+    def grow(self) -> None:
+        """Make room in the memory for the series that came since the last time."""
+        more = len(self.series) - len(self.memory["time"])
+        if more:
+            for name, empty in _MEMORY.items():
+                self.memory[name] = np.concatenate([self.memory[name], np.full(more, empty)])
+            self._matching.clear()
+            for name in ("form", "rank", "machine_of", "packed_series"):
+                self.__dict__.pop(name, None)
+
+    @cached_property
+    def form(self) -> Ints:
+        """Of each series."""
+        return np.array([one.form for one in self.series], np.int64)
+
+    @cached_property
+    def machine_of(self) -> Ints:
+        """Each series' machine."""
+        return np.array([one.machine for one in self.series], np.int64)
+
+    @cached_property
+    def rank(self) -> Ints:
+        """The place of each series in the order in which they are told: by machine, kind, series, unit."""
+        keys = [(self.machines[one.machine], one.kind, one.series, one.unit or "") for one in self.series]
+        rank = np.empty(len(keys), np.int64)
+        rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        return rank
+
+    @cached_property
+    def packed_series(self) -> orjson.Fragment:
+        """The names as JSON: written anew only when there are more."""
+        return orjson.Fragment(orjson.dumps([tuple(one) for one in self.series]))
+
+    def begin_anew(self, series: Ints, time: Ints, forget: int) -> Ints:
+        """Forget what was remembered of those that were silent for `forget` before `time`; returns them."""
+        stale: Ints = series[(self.memory["time"][series] >= 0) & (time - self.memory["time"][series] > forget)]
+        for name, empty in _MEMORY.items():
+            self.memory[name][stale] = empty
+        return stale
+
+    def hear(self, series: Ints, *, count: Ints, first: Ints, last: Ints, value: Floats, fell: Ints) -> None:
+        """Note a pane: of each series how many points, when the first and last, the last value, how often it fell.
+
+        The usual interval follows the mean gap by half of their difference, but by an eighth of itself at most: an
+        outage hardly moves it (the clipped mean of Huber 1964, as a filter).
+        """
+        before, usual, falls = (self.memory[name][series] for name in ("time", "interval", "falls"))
+        gaps, span = np.where(before < 0, count - 1, count), last - np.where(before < 0, first, before)
+        gap = span // np.maximum(gaps, 1)
+        moved = usual + np.clip((gap - usual) // 2, -usual // 8, usual // 8)
+        self.memory["interval"][series] = np.where(gap <= 0, usual, np.where(usual > 0, moved, gap))
+        self.memory["falls"][series] = np.clip(np.where(fell > 0, falls + fell, falls - 1), 0, 100)
+        self.memory["time"][series] = last
+        self.memory["value"][series] = value
+
+    def retaining(self, kept: Ints) -> "Catalogue":
+        """Only these series, under new numbers in the same order, and the machines that have any."""
+        machines = sorted({self.series[number].machine for number in kept.tolist()})
+        place = {machine: new for new, machine in enumerate(machines)}
+        series = [self.series[n]._replace(machine=place[self.series[n].machine]) for n in kept.tolist()]
+        memory = {name: column[kept] for name, column in self.memory.items()}
+        return Catalogue([self.machines[machine] for machine in machines], series, memory)
+
+
+def _series(machine: int, kind: str, event: dict[str, Any]) -> Series:
+    attributes = event.get("attributes") if kind == "metric" else None
+    delta = event.get("temporality") == "delta"
+    form = Form.LOG if kind == "log" else _metric_form(event, delta)
+    return Series(
+        machine, kind, event["series"], event.get("name"), event.get("unit"), attributes, int(form), delta
+    )  # fmt: skip
+
+
+def _metric_form(event: dict[str, Any], delta: bool) -> Form:
+    form = _FORMS.get(event.get("type", "gauge"), Form.GAUGE)
+    if form is Form.COUNTER and (delta or not event.get("monotonic")):
+        return Form.GAUGE
+    if form is Form.HISTOGRAM and "histogram" not in event:
+        return Form.GAUGE
+    return form

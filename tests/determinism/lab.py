@@ -1,0 +1,225 @@
+"""One recorded hour of the simulated cloud, and the ways in which the chain can be led through it."""
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+
+import orjson
+import yaml
+from confluent_kafka import Producer
+
+from connectors.producer import CollectorProducer
+from connectors.simulator import feed
+from connectors.simulator.faults import SECOND, parse
+from connectors.simulator.simulation import Settings as Cloud
+from connectors.simulator.simulation import Simulation
+from infra import admin
+from infra.jars import default_jars
+from infra.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
+from jobs.runtime.fold import Input
+from jobs.statistics.settings import load_windows
+from jobs.statistics.shard import fold
+from tests.chaos.processes import Job, until
+from tests.chaos.reading import Record, last_ticks, read_topic
+
+START = 1_790_000_000 * SECOND
+HOUR = 3600 * SECOND
+# What comes after the hour lets the ticks pass its end, whichever batch was the last to be killed.
+TRAIL = 180 * SECOND
+PATIENCE_SECONDS = 900.0
+FAULTS = (
+    "late:vm-05@+5m/20m",
+    "malformed:vm-03@+3m/2m",
+    "wrong_clock:vm-06@+10m/10m",
+    "silence:vm-02@+20m/8m",
+    "log_burst:vm-04@+30m/2m",
+    "new_vm:vm-new@+40m",
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a way gave: the final records of the hour, partition after partition, in the order of their log."""
+
+    how: str
+    records: list[tuple[int, bytes, bytes]]
+
+    @property
+    def sha256(self) -> str:
+        digest = sha256()
+        for partition, key, value in self.records:
+            digest.update(b"%d %s %d %s" % (partition, key, len(value), value))
+        return digest.hexdigest()
+
+    def facts(self) -> dict[str, object]:
+        return {"how": self.how, "records": len(self.records), "sha256": self.sha256}
+
+
+@dataclass
+class Lab:
+    """A broker with the hour in its telemetry topics, and generations of the chain over it."""
+
+    home: Path
+    bootstrap: str
+    jobs: list[Job] = field(default_factory=list)
+
+    @property
+    def topics_file(self) -> Path:
+        return self.home / "topics.yaml"
+
+    def topics(self, generation: str) -> TopicMap:
+        return load_topics(self.topics_file).in_generation(generation)
+
+    def prepare(self) -> None:
+        """The map with the sender's clock: compressed time is the recorded hour's, not the broker's."""
+        declared = yaml.safe_load(DEFAULT_MAP.read_text())
+        declared["telemetry"]["timestamp"] = declared["topics"]["inventory"]["timestamp"] = "CreateTime"
+        self.topics_file.write_text(yaml.safe_dump(declared, sort_keys=False))
+        admin.apply(admin.connect(self.bootstrap), self.topics(LIVE))
+
+    def record(self) -> None:
+        """Feed the hour: out of order, with late machines, a wrong clock, and unlike many machines a partition."""
+        cloud = Cloud(START, HOUR + TRAIL, machines=12, faults=tuple(parse(fault) for fault in FAULTS))
+        simulation = Simulation(cloud)
+        feed.run(simulation, CollectorProducer(self.bootstrap, simulation.topics()), live=False)
+
+    def start(self, job: str, generation: str, **settings: object) -> Job:
+        """A job of a generation as a process."""
+        environment = {
+            "KAPPA_HOME": str(self.home),
+            "KAPPA_JARS": str(default_jars()),
+            "KAPPA_TOPICS_FILE": str(self.topics_file),
+            "KAPPA_KAFKA_BOOTSTRAP": self.bootstrap,
+            "KAPPA_GENERATION": generation,
+            "KAPPA_METRICS_PORT": "0",
+            "KAPPA_TRIGGER_SECONDS": "0.2",
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **{f"KAPPA_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+        started = Job(job, ("run", job), {**os.environ, **environment}, self.home / f"log/{generation}-{job}.log")
+        started.start()
+        self.jobs.append(started)
+        return started
+
+    def create(self, generation: str) -> None:
+        """The topics that a generation writes."""
+        admin.apply(admin.connect(self.bootstrap), self.topics(generation))
+
+    def reached(self, generation: str) -> dict[int, int]:
+        """The newest tick in each partition of its statistics."""
+        return last_ticks(self.bootstrap, self.topics(generation)["statistics"].name, tail=2_000)
+
+    def wait(self, generation: str, *partitions: int) -> None:
+        """Returns when these partitions (all, if none is named) are complete to the end of the hour."""
+        wanted = partitions or range(self.topics(generation)["statistics"].partitions)
+
+        def complete() -> bool:
+            for job in self.jobs:
+                assert job.code is None, f"{job.log}: {job.output()[-800:]}"
+            ticks = self.reached(generation)
+            return all(ticks.get(partition, 0) >= START + HOUR for partition in wanted)
+
+        until(complete, PATIENCE_SECONDS, f"generation {generation} is not through", pause=1.0)
+
+    def stop(self) -> None:
+        for job in self.jobs:
+            job.stop()
+        self.jobs.clear()
+
+    def found(self, how: str, generation: str) -> Found:
+        """What the generation says of the hour."""
+        records = read_topic(self.bootstrap, self.topics(generation)["statistics"].name)
+        return Found(how, [(r.place.partition, r.key, r.value) for r in records if r.key and _is_of_the_hour(r.value)])
+
+    def events(self) -> dict[int, list[Record]]:
+        """The log of each partition of `events`, as the live chain has written it."""
+        records = read_topic(self.bootstrap, self.topics(LIVE)["events"].name)
+        return {number: list(group) for number, group in groupby(records, key=lambda record: record.place.partition)}
+
+    def write_events(self, generation: str, partition: int, records: list[Record]) -> None:
+        """Into the same partition of a generation's own `events`."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 50})
+        topic = self.topics(generation)["events"].name
+        for record in records:
+            producer.produce(topic, record.value, record.key, partition, timestamp=record.timestamp_ms)
+            producer.poll(0)
+        producer.flush(60)
+
+    # The ways
+
+    def live(self, how: str) -> Found:
+        for job in ("enrichment", "statistics"):
+            self.start(job, LIVE)
+        self.record()
+        return self._end(how, LIVE)
+
+    def replay(self, how: str, generation: str, **settings: object) -> Found:
+        self.create(generation)
+        for job in ("enrichment", "statistics"):
+            self.start(job, generation, **settings)
+        return self._end(how, generation)
+
+    def killed(self, how: str, generation: str, times: int, **settings: object) -> Found:
+        """Each job in turn dies at once whenever the chain has come further, and starts again."""
+        self.create(generation)
+        jobs = [self.start(job, generation, **settings) for job in ("statistics", "enrichment")]
+        for number in range(times):
+            before = sum(self.reached(generation).values())
+            until(lambda old=before: sum(self.reached(generation).values()) > old, PATIENCE_SECONDS, "no progress")
+            job = jobs[number % len(jobs)]
+            job.kill()
+            job.start()
+        return self._end(how, generation)
+
+    def apart(self, how: str, generation: str) -> Found:
+        """One partition after the other: while the last is read, the others are an hour ahead of it."""
+        self.create(generation)
+        self.start("statistics", generation)
+        for partition, records in reversed(self.events().items()):
+            self.write_events(generation, partition, records)
+            self.wait(generation, partition)
+        return self._end(how, generation)
+
+    def shuffled(self, how: str, generation: str) -> Found:
+        """The records between two ticks in any order: no tick is contradicted."""
+        self.create(generation)
+        order = random.Random(7)
+        for partition, records in self.events().items():
+            parts = [list(part) for _, part in groupby(records, key=lambda record: record.key is None)]
+            self.write_events(
+                generation,
+                partition,
+                [r for part in parts for r in (part if part[0].key is None else order.sample(part, len(part)))],
+            )
+        self.start("statistics", generation)
+        return self._end(how, generation)
+
+    def without_spark(self, how: str) -> Found:
+        windows, found = load_windows(), []
+        for partition, records in self.events().items():
+            offsets, values = [r.place.offset for r in records], [r.value for r in records]
+            _, outputs = fold(windows, None, Input("events", partition, offsets, values))
+            found += [(partition, o.key.encode(), o.value) for o in outputs if o.key and not o.topic]
+        return Found(how, [record for record in found if _is_of_the_hour(record[2])])
+
+    def _end(self, how: str, generation: str) -> Found:
+        self.wait(generation)
+        self.stop()
+        return self.found(how, generation)
+
+
+def _is_of_the_hour(value: bytes) -> bool:
+    return orjson.loads(value)["window"]["end_unix_nano"] <= START + HOUR
+
+
+def differences(one: Found, other: Found) -> Iterator[str]:
+    """What only one of them has."""
+    for name, mine, yours in ((one.how, one, other), (other.how, other, one)):
+        lacking = set(yours.records)
+        for partition, key, value in mine.records:
+            if (partition, key, value) not in lacking:
+                yield f"only {name}: partition {partition} {value[:300]!r}"
