@@ -36,7 +36,7 @@ def read(value: bytes | None) -> list[Batch]:
 
 def _batch(line: dict[str, Any]) -> Batch:
     machine, body = records.text(line.get("machine")), records.text(line.get("body"))
-    attributes = {key: records.text(value) for key, value in (line.get("attributes") or {}).items()}
+    attributes = {key: records.text(value) for key, value in records.mapping(line.get("attributes")).items()}
     common: Event = {"time_unix_nano": records.time(line.get("time_unix_nano"))}
     if body is not None:
         events = [common | _log(line, body, attributes)]

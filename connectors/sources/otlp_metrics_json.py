@@ -25,7 +25,7 @@ from connectors.sources.otlp_values import (
     machine_of,
     mean,
 )
-from connectors.sources.records import Batch, Event, UnusableError, double, integer
+from connectors.sources.records import Batch, Event, UnusableError, double, integer, mapping
 
 Json = dict[str, Any]
 Reading = tuple[float | None, Json | None]  # value, histogram
@@ -43,13 +43,13 @@ def read(value: bytes | None) -> list[Batch]:
     """The batches of a record. Raises UnusableError."""
     request = records.parse(value)
     try:
-        return [_batch(found or {}) for found in request["resourceMetrics"]]
+        return [_batch(mapping(found)) for found in request["resourceMetrics"]]
     except (AttributeError, KeyError, TypeError, ValueError):  # JSON of another shape
         raise UnusableError("not_otlp") from None
 
 
 def _batch(found: Json) -> Batch:
-    resource = as_map(_entries((found.get("resource") or {}).get("attributes")))
+    resource = as_map(_entries(mapping(found.get("resource")).get("attributes")))
     machine = machine_of(resource)
     identity = identity_of(resource, machine)
     metrics = [metric for scope in _items(found, "scopeMetrics") for metric in _items(scope, "metrics")]
@@ -63,7 +63,7 @@ def _items(parent: Json, field: str) -> Iterator[Json]:
         return iter(())
     if not isinstance(items, list):
         raise TypeError(field)
-    return (item or {} for item in items)
+    return map(mapping, items)
 
 
 def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
@@ -106,7 +106,7 @@ def _entries(attributes: Any) -> tuple[Entry, ...]:
     try:
         return tuple([(a["key"] + "", a["value"]["stringValue"] + "") for a in attributes])
     except (KeyError, TypeError):  # not all of them are strings
-        return tuple([(records.text(a.get("key")) or "", _text(a.get("value") or {})) for a in attributes])
+        return tuple([(records.text(a.get("key")) or "", _text(mapping(a.get("value")))) for a in attributes])
 
 
 def _text(value: Json) -> str | None:
@@ -139,7 +139,7 @@ def _histogram(point: Json) -> Reading:
 
 
 def _exponential(point: Json) -> Reading:
-    sides = [point.get(side) or {} for side in ("negative", "positive")]
+    sides = [mapping(point.get(side)) for side in ("negative", "positive")]
     counts = [records.every(integer, side.get("bucketCounts")) or [] for side in sides]
     offsets = [double(side.get("offset")) or 0.0 for side in sides]
     zero = integer(point.get("zeroCount")) or 0

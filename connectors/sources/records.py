@@ -142,6 +142,15 @@ def double(value: Any) -> float | None:
         return None
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """A JSON object; null is an empty one. Raises TypeError for anything else."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
 def every(convert: Callable[[Any], Any], values: Any) -> list[Any] | None:
     """A list converted; null if it is null, or if one of its values can't be: a histogram has all its buckets or none.
 
