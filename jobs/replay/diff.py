@@ -66,11 +66,14 @@ class Diff:
 
 
 def differing_topics(first: TopicMap, second: TopicMap) -> dict[str, tuple[str, str]]:
-    """The topics with records of which the generations have one each: by name in the map, their two names."""
+    """The topics of which the generations have one each: by name in the map, their two names.
+
+    Without those that are not archived: what is provisional depends on when ticks came, and is no part of history.
+    """
     return {
         key: (first[key].name, second[key].name)
         for key, topic in first.topics.items()
-        if topic.derived and topic.schema_name and first[key].name != second[key].name
+        if topic.derived and topic.archive != "none" and first[key].name != second[key].name
     }
 
 
