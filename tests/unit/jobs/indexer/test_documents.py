@@ -254,7 +254,7 @@ def test_the_strict_mapping_has_exactly_the_fields_of_full_documents(kind, docum
         ([STATISTICS], schemas.STATISTICS),
         (STATISTICS["statistics"], schemas.STATISTIC),
         ([NOVELTY], schemas.NOVELTIES),
-        ([REJECTED, {"batch": ""}], schemas.REJECTED),
+        ([REJECTED, {"batch": "", "part": 0}], schemas.REJECTED),
     ],
 )
 def test_these_records_have_every_field_of_their_schema(records, schema):
