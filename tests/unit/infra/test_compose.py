@@ -59,3 +59,8 @@ def test_a_service_is_bounded_and_may_fail(name):
     assert service["mem_limit"] and service["restart"] and service["security_opt"] == ["no-new-privileges:true"]
     if service["image"] == "${KAPPA_IMAGE}":
         assert service["read_only"] is True and service["cap_drop"] == ["ALL"]
+
+
+def test_the_heap_is_what_spark_asks_for():
+    heap = _services("infra/docker/job.yml")["job"]["environment"]["KAPPA_DRIVER_MEMORY"]
+    assert _mebibytes(heap) >= 450  # SparkContext refuses less
