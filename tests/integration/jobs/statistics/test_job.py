@@ -34,8 +34,8 @@ def test_batches_of_spark_give_what_the_fold_gives_at_once(spark, tmp_path):
         rows = [("events", shard, n, value.decode()) for shard in SHARDS for n, value in enumerate(log(shard))]
         part = [row for row in rows if begin <= row[2] < end]
         spark.createDataFrame(part, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{number}"))
-    stream = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in/*"))
-    kafka = stream.withColumn("value", F.col("value").cast("binary"))
+    stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
+    kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
     folded = fold_shards(kafka, partial(fold, load_windows(), early="early"))
     query = (
         folded.transform(to_records, "statistics", same_partition=True)
