@@ -63,7 +63,7 @@ class Chain:
         """An indexer in a process of its own, killed by SIGKILL when the block ends."""
         spawning = multiprocessing.get_context("spawn")
         never = spawning.Event()  # a name of its own: the child finds it only while it lives here
-        process = spawning.Process(target=run, args=(self.settings, never))
+        process = spawning.Process(target=run, args=(self.settings, self.topics, never))
         process.start()
         try:
             yield process
