@@ -1,5 +1,6 @@
 """Compare the map with a broker, and create what is missing. Nothing that exists is changed."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -119,3 +120,13 @@ def _create(admin: AdminClient, topics: list[Topic]) -> None:
             # Another process applied the same map meanwhile.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+    _await(admin, {topic.name for topic in topics})
+
+
+def _await(admin: AdminClient, names: set[str]) -> None:
+    """A broker learns of a new topic a moment after the controller that made it."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while missing := names - admin.list_topics(timeout=TIMEOUT_SECONDS).topics.keys():
+        if time.monotonic() > deadline:
+            raise UserError(f"topic {min(missing)!r}: was created, but the broker does not show it; is it healthy?")
+        time.sleep(0.1)
