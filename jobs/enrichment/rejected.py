@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from connectors.reader import read_topic
+from infra.kafka import client_config
 from infra.topics import Topic
 from jobs.enrichment import retry
 from jobs.enrichment.transform import REJECTED_BYTES
@@ -65,7 +67,7 @@ class Rejection:
 
 
 def rejections(bootstrap: str, topic: str) -> Iterator[Rejection]:
-    """All that stand in the topic now, partition by partition."""
+    """All that stand in the topic now, in order within a partition."""
     for message in read_topic(bootstrap, topic):
         yield Rejection(message.partition() or 0, message.offset() or 0, orjson.loads(message.value() or b""))
 
@@ -75,43 +77,13 @@ def retried_places(bootstrap: str, topic: str) -> set[str]:
     return {(message.key() or b"").decode() for message in read_topic(bootstrap, topic)}
 
 
-def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
-    """Every committed record up to the topic's present end."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "kappa.rejected",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-    )
-    try:
-        for number in consumer.list_topics(topic, _TIMEOUT_S).topics[topic].partitions:
-            yield from _read_partition(consumer, TopicPartition(topic, number))
-    finally:
-        consumer.close()
-
-
-def _read_partition(consumer: Consumer, partition: TopicPartition) -> Iterator[Message]:
-    position, end = consumer.get_watermark_offsets(partition, _TIMEOUT_S)
-    consumer.assign([TopicPartition(partition.topic, partition.partition, position)])
-    while position < end:
-        message = consumer.poll(0.2)
-        if message is not None:
-            if message.error():
-                raise KafkaException(message.error())
-            yield message
-        # The position also steps over what aborted transactions and their markers left.
-        position = max(position, consumer.position([partition])[0].offset)
-
-
 def original(bootstrap: str, rejection: Rejection) -> bytes:
     """The bytes to send again. Raises GoneError if only a part of them is left."""
     if not rejection.is_cut:
         return rejection.value
     source = rejection.record["source"]
     place = TopicPartition(source["topic"], source["partition"], source["offset"])
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "kappa.rejected", "enable.auto.commit": False})
+    consumer = Consumer(client_config(bootstrap, **{"group.id": "kappa.rejected", "enable.auto.commit": False}))
     try:
         low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
         if not low <= place.offset < high:
@@ -136,7 +108,7 @@ class Retry:
         self.bootstrap, self.topic = bootstrap, topic
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **client_config(bootstrap),
                 "transactional.id": f"kappa.{topic.name}",
                 "message.max.bytes": 10_000_000,
                 "log_level": 2,

@@ -8,9 +8,8 @@ from itertools import zip_longest
 from typing import Any
 
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from infra.kafka import client_config
+from connectors.reader import read_topic
 from infra.topics import TopicMap
 
 Record = dict[str, Any]
@@ -142,26 +141,7 @@ def reader(bootstrap: str) -> Reader:
     """Reads the committed records of a topic up to its end as of now."""
 
     def read(topic: str) -> Iterator[tuple[int, bytes]]:
-        own = {"group.id": "kappa.replay", "enable.auto.commit": False, "isolation.level": "read_committed"}
-        consumer = Consumer(client_config(bootstrap, **own, **{"enable.partition.eof": True}))
-        try:
-            partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
-            yield from _until_end(consumer, len(partitions))
-        finally:
-            consumer.close()
+        for message in read_topic(bootstrap, topic):
+            yield message.timestamp()[1], message.value() or b"null"
 
     return read
-
-
-def _until_end(consumer: Consumer, partitions: int) -> Iterator[tuple[int, bytes]]:
-    ended: set[int | None] = set()
-    while len(ended) < partitions:
-        for message in consumer.consume(10_000, 1.0):
-            error = message.error()
-            if error is None:
-                yield message.timestamp()[1], message.value() or b"null"
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-            elif not error.retriable():
-                raise KafkaException(error)

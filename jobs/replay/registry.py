@@ -4,14 +4,14 @@ Compacted by key: a generation's name holds its plan and state, `@promoted` whic
 else (aliases, the Delta pointer, which processes run) follows from it and can be made right again by it.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 from pydantic import BaseModel, ConfigDict
 
+from connectors.reader import read_topic
 from infra import admin
 from infra.errors import UserError
 from infra.kafka import client_config
@@ -78,7 +78,8 @@ class Registry:
         """
         admin.connect(bootstrap)
         registry = cls()
-        for key, value in _latest(bootstrap).items():
+        latest = {(m.key() or b"").decode(): m.value() or b"" for m in read_topic(bootstrap, TOPIC)}
+        for key, value in latest.items():
             if key == PROMOTED:
                 registry.promotion = Promotion.model_validate_json(value)
             else:
@@ -123,27 +124,3 @@ def write(bootstrap: str, record: Generation | Promotion) -> None:
         raise UserError(
             f"topic {TOPIC!r}: can't be written ({failures or 'no answer'}); is it there? kappa topics apply"
         )
-
-
-def _latest(bootstrap: str) -> dict[str, bytes]:
-    own = {"group.id": "kappa.generations", "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer(client_config(bootstrap, **own))
-    try:
-        if TOPIC not in consumer.list_topics(timeout=30).topics:
-            return {}
-        return dict(_records(consumer))
-    finally:
-        consumer.close()
-
-
-def _records(consumer: Consumer) -> Iterable[tuple[str, bytes]]:
-    partition = TopicPartition(TOPIC, 0)
-    position, end = consumer.get_watermark_offsets(partition, 30)
-    consumer.assign([TopicPartition(TOPIC, 0, position)])
-    while position < end:
-        message = consumer.poll(1)
-        if message is not None:
-            if message.error():
-                raise KafkaException(message.error())
-            yield (message.key() or b"").decode(), message.value() or b""
-        position = max(position, consumer.position([partition])[0].offset)

@@ -24,7 +24,7 @@ from infra.errors import UserError
 from infra.kafka import client_config
 from infra.topics import TopicMap, load_topics
 from jobs.replay.checkpoints import Store
-from jobs.replay.log import Log
+from jobs.replay.log import Log, patient
 from jobs.replay.plan import by_topic, inputs, parse_time
 from jobs.replay.registry import Generation, Registry
 from jobs.runtime.replay import OFFSET_HEADER
@@ -169,6 +169,7 @@ class _Stretch:
             self._next = self._committed(consumer)
         self._open = 0
 
+    @patient
     def _committed(self, consumer: Consumer) -> int:
         (found,) = consumer.committed([self.place], timeout=SECONDS)
         return max(0, found.offset)

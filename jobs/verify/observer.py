@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 from elasticsearch import Elasticsearch
 
+from connectors.reader import read_records
 from connectors.simulator import check
 from connectors.simulator.truth import GRACE, WINDOW
 from infra.errors import UserError
 from jobs.chain import topics_of
-from jobs.demo.log import read_partitions
 from jobs.indexer.indexer import index_of
 from jobs.runtime.settings import Settings
 from jobs.verify import faults, readback
@@ -92,7 +92,7 @@ class Observer:
     def told_until(self) -> int:
         """Event time, unix ns, whose windows every partition has told; 0 if one has not told any."""
         ticks = dict.fromkeys(range(self.topics["statistics"].partitions), 0)
-        for partition, record in read_partitions(self.settings.kafka_bootstrap, self.topics["statistics"].name):
+        for partition, record in read_records(self.settings.kafka_bootstrap, self.topics["statistics"].name):
             ticks[partition] = max(ticks[partition], record.get("tick_unix_nano", 0))
         return min(ticks.values())
 
@@ -116,5 +116,5 @@ class Observer:
         yield from map(faults.late_said, self._read("events.late"))
 
     def _read(self, topic: str) -> Iterator[dict[str, Any]]:
-        for _, record in read_partitions(self.settings.kafka_bootstrap, self.topics[topic].name):
+        for _, record in read_records(self.settings.kafka_bootstrap, self.topics[topic].name):
             yield record

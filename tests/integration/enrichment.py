@@ -9,10 +9,10 @@ from pathlib import Path
 import orjson
 from pyspark.sql import SparkSession
 
+from connectors.reader import read_topic
 from infra.admin import apply, connect
 from infra.topics import TopicMap, load_topics
 from jobs.enrichment.job import JOB
-from jobs.enrichment.rejected import read_topic
 from jobs.runtime.job import Context
 from jobs.runtime.runner import ChainQuery, Gate
 from jobs.runtime.settings import Settings

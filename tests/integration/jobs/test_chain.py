@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 import yaml
-from confluent_kafka import Consumer, TopicPartition
 
 from connectors.producer import CollectorProducer
+from connectors.reader import read_records
 from connectors.simulator import check, feed
 from connectors.simulator.faults import SECOND, parse
 from connectors.simulator.simulation import Settings as Cloud
@@ -22,7 +22,7 @@ from infra import admin
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
 from infra.topics import DEFAULT_MAP, load_topics
-from jobs.demo.log import read_partitions
+from jobs.replay.log import Log
 from tests.integration.conftest import free_ports
 from tests.integration.connectors.reading import until
 
@@ -85,7 +85,7 @@ def chain(bootstrap, telemetry):
     finally:
         for process in processes.values():
             process.kill()
-    return codes, lambda topic: [record for _, record in read_partitions(bootstrap, topic)]
+    return codes, lambda topic: [record for _, record in read_records(bootstrap, topic)]
 
 
 def _wait_until_read(bootstrap, topics, processes):
@@ -97,27 +97,15 @@ def _wait_until_read(bootstrap, topics, processes):
         ("kappa.live.detector", ["statistics"]),
         ("kappa.live.archive.log", [topic.name for topic in topics.archived]),
     ]
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    log, deadline = Log(bootstrap), time.monotonic() + DEADLINE_SECONDS
     for group, names in reads:
-        while lag := _lag(bootstrap, group, names):
+        ends = log.ends(names)
+        while lag := sum(ends.values()) - sum(log.committed(group, ends).values()):
             assert time.monotonic() < deadline, f"{group} is {lag} records behind"
             dead = {job: process.returncode for job, process in processes.items() if process.poll() is not None}
             assert not dead, f"ended: {dead}"
             time.sleep(1)
-
-
-def _lag(bootstrap, group, names):
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    try:
-        partitions = [
-            TopicPartition(name, number)
-            for name in names
-            for number in consumer.list_topics(name, 30).topics[name].partitions
-        ]
-        committed = consumer.committed(partitions, timeout=30)
-        return sum(consumer.get_watermark_offsets(p, 30)[1] - max(p.offset, 0) for p in committed)
-    finally:
-        consumer.close()
+            ends = log.ends(names)
 
 
 def test_every_job_ends_well_on_sigterm(chain):
@@ -132,7 +120,7 @@ def test_every_accepted_event_is_there_once(chain, telemetry):
 
 def test_every_window_is_right(chain, telemetry, bootstrap):
     ticks: dict[int, int] = {}
-    for partition, record in read_partitions(bootstrap, "statistics"):
+    for partition, record in read_records(bootstrap, "statistics"):
         ticks[partition] = max(ticks.get(partition, 0), record.get("tick_unix_nano", 0))
     assert len(ticks) == 4
     report = check.compare(telemetry[2], chain[1]("statistics"), until_unix_nano=min(ticks.values()))
@@ -162,7 +150,7 @@ def test_the_archive_holds_every_record_once(chain, telemetry, bootstrap, spark)
     rows = archived.select("topic", "partition", "offset", "value").collect()
     for name in (topic.name for topic in load_topics(topics_file).archived if topic.derived):
         found = sorted(orjson.dumps(orjson.loads(row.value)) for row in rows if row.topic == name)
-        expected = sorted(orjson.dumps(record) for _, record in read_partitions(bootstrap, name))
+        expected = sorted(orjson.dumps(record) for _, record in read_records(bootstrap, name))
         assert found == expected, name
     places = [(row.topic, row.partition, row.offset) for row in rows]
     assert len(places) == len(set(places))

@@ -9,9 +9,10 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from typer.testing import CliRunner
 
+from connectors.reader import read_topic
 from infra.topics import TopicMap
 from jobs.enrichment import rejected_cli, retry
-from jobs.enrichment.rejected import GoneError, Rejection, Retry, read_topic, rejections
+from jobs.enrichment.rejected import GoneError, Rejection, Retry, rejections
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
 
 HOUR = 3_600_000_000_000

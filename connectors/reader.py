@@ -1,0 +1,54 @@
+"""A topic as it stands: for comparisons, for commands, and for what a program must know before it starts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from infra.kafka import client_config
+
+_SECONDS = 30
+_RECORDS = 10_000
+
+
+def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
+    """Every committed record up to the topic's present end, in order within a partition; none if it isn't there.
+
+    Raises KafkaException if the broker fails for good.
+    """
+    own = {
+        "group.id": "kappa.reader",  # librdkafka wants one; nothing is ever committed to it
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        # The end lies behind what aborted transactions and their markers left.
+        "enable.partition.eof": True,
+        "log_level": 0,
+    }
+    consumer = Consumer(client_config(bootstrap, **own))
+    try:
+        found = consumer.list_topics(timeout=_SECONDS).topics
+        partitions = found[topic].partitions if topic in found else {}
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        yield from _until_end(consumer, len(partitions))
+    finally:
+        consumer.close()
+
+
+def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
+    ended: set[int | None] = set()
+    while len(ended) < partitions:
+        for message in consumer.consume(_RECORDS, 1.0):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            elif not error.retriable():
+                raise KafkaException(error)
+
+
+def read_records(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The partition and the parsed JSON of each of these records."""
+    for message in read_topic(bootstrap, topic):
+        yield message.partition() or 0, orjson.loads(message.value() or b"null")
