@@ -30,8 +30,7 @@ def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tupl
 
 JOB = Job(
     name="detector",
-    reads=lambda topics: (topics["statistics"].name,),
-    writes=("novelties",),
+    sources=lambda topics: {"statistics": (topics["statistics"].name,)},
     build=_build,
 )
 

@@ -1,11 +1,13 @@
 """The declaration of the enrichment job."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 
 from connectors.sources import decoder
+from infra.topics import TopicMap
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
@@ -17,13 +19,14 @@ from jobs.runtime.runner import run_job, start_job
 
 def _build(context: Context) -> DataFrame:
     """Each format's topics as a source of its own, through its decoder. One without new records costs nothing."""
-    by_format = topics_by_format(context.topics.telemetry)
-    decoded = [decoder(name)(context.stream(name, *topics)) for name, topics in by_format.items()]
+    sources, formats = _sources(context.topics), topics_by_format(context.topics.telemetry)
+    decoded = [decoder(name)(context.stream(name, *sources[name])) for name in formats]
     # What was sent again is the generation's own: no replay has a part of it.
     own = replace(context, settings=context.settings.model_copy(update={"replay": Replay()}))
 
     def retried(name: str) -> DataFrame:
-        return own.stream(f"retry_{name}", own.topics[RETRY].name, headers=True)
+        source = f"retry_{name}"
+        return own.stream(source, *sources[source], headers=True)
 
     rows = [*(frame.drop("headers") for frame in decoded), decode_retried(retried, context.topics)]
     return reduce(DataFrame.unionByName, rows)
@@ -35,10 +38,14 @@ def _finish(context: Context) -> Finish:
     return lambda decoded: enrich(decoded, inventory.frame(), topics)
 
 
+def _sources(topics: TopicMap) -> Mapping[str, tuple[str, ...]]:
+    by_format = {name: tuple(names) for name, names in topics_by_format(topics.telemetry).items()}
+    return {**by_format, **{f"retry_{name}": (topics[RETRY].name,) for name in (*by_format, "events")}}
+
+
 JOB = Job(
     name="enrichment",
-    reads=lambda topics: (*(topic.name for topic in topics.telemetry), topics[RETRY].name, "inventory"),
-    writes=("events", "events.late", "events.rejected"),
+    sources=_sources,
     build=_build,
     finish=_finish,
     ticks="events",

@@ -7,7 +7,7 @@ fits. It may be taken from a job that runs; the job doesn't notice.
 import io
 import tarfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,9 +19,11 @@ from pyspark.sql import SparkSession
 from connectors.sinks.kafka import SinkSettings, open_consumer, read_markers
 from infra.errors import UserError
 from infra.kafka import client_config
-from infra.topics import TopicMap
+from infra.topics import LIVE, TopicMap
+from jobs.detector import job as detector_job
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
+from jobs.enrichment import job as enrichment_job
 from jobs.replay.checkpoints import Store, copy_checkpoint
 from jobs.replay.log import Log
 from jobs.replay.plan import SETTINGS, by_place
@@ -31,11 +33,12 @@ from jobs.runtime.fold import Input
 from jobs.runtime.packing import unpack
 from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
+from jobs.statistics import job as statistics_job
 from jobs.statistics import shard as statistics
 from jobs.statistics.settings import load_windows
 
 MANIFEST = "savepoint.json"
-JOBS = ("enrichment", "statistics", "detector")
+JOBS = {job.name: job for job in (enrichment_job.JOB, statistics_job.JOB, detector_job.JOB)}
 # Settings by which the state is laid out; the others may differ from when it was saved. None: all of them.
 FIXED: dict[str, tuple[str, ...] | None] = {"enrichment": (), "statistics": None, "detector": ("window_seconds",)}
 
@@ -212,17 +215,24 @@ def check_fits(saved: Savepoint, settings: Settings, topics: TopicMap, log: Log)
             )
     if saved.layout and (differs := _differences(saved.layout, expected_layout(saved.job))):
         raise UserError(f"savepoint {saved.name!r}: this version of {saved.job} has another state ({differs}){anew}")
-    if gone := set(saved.sources) - set(_source_names(saved.job, topics)):
+    reads = JOBS[saved.job].sources(topics)
+    if gone := set(saved.sources) - reads.keys():
         raise UserError(
             f"savepoint {saved.name!r}: reads the sources {', '.join(sorted(gone))}, the job no longer{anew}"
+        )
+    if gone := saved.offsets.keys() - {name for names in reads.values() for name in names} - _own(saved, topics).keys():
+        raise UserError(
+            f"savepoint {saved.name!r}: reads the topics {', '.join(sorted(gone))}, "
+            f"generation {settings.generation!r} doesn't{anew}"
         )
     _check_offsets(saved, log, anew)
 
 
-def _source_names(job: str, topics: TopicMap) -> list[str]:
-    """As the jobs name their sources: enrichment by the format, the others by their topic's name in the map."""
-    names = {"enrichment": [topic.format or "" for topic in topics.telemetry], "statistics": ["events"]}
-    return names.get(job, ["statistics"])
+def _own(saved: Savepoint, topics: TopicMap) -> dict[str, str]:
+    """Topics of the savepoint's generation -> those that this one has of its own instead."""
+    suffix = "" if saved.generation == LIVE else f".{saved.generation}"
+    names = {key + suffix: topic.name for key, topic in topics.topics.items() if topic.derived and topics.owns(key)}
+    return {then: now for then, now in names.items() if then in saved.offsets and then != now}
 
 
 def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> str:
@@ -281,28 +291,43 @@ def restore(saved: Savepoint, settings: Settings, topics: TopicMap) -> None:
             f"what is there already. Stop the job and take another, or start a new generation from this one"
         )
     identity = saved.run if same else str(uuid.uuid4())
-    _put_checkpoint(saved, settings, identity)
+    own = _own(saved, topics)
+    _put_checkpoint(saved, settings, identity, own)
     if not done:
-        _put_markers(saved, settings, identity, same=same)
+        _put_markers(saved, settings, identity, own, same=same)
 
 
-def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str) -> None:
+def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str]) -> None:
     source, target = store_of(saved.name, settings) / "checkpoint", Store.of(settings.checkpoint_of(saved.job))
     target.remove()
     for name in source.names():
-        target.write(name, source.read(name))
+        content = source.read(name)
+        target.write(name, _at_beginning(content, own) if name.startswith("offsets/") else content)
     target.write("metadata", orjson.dumps({"id": identity}))
 
 
-def _put_markers(saved: Savepoint, settings: Settings, identity: str, *, same: bool) -> None:
+def _at_beginning(entry: bytes, own: Mapping[str, str]) -> bytes:
+    """An entry of the offset log in which the generation's own topics take the places of others, unread."""
+    version, metadata, *sources = entry.decode().splitlines()
+    for number, line in enumerate(sources):
+        source, text = line.split(":", 1)
+        read = orjson.loads(text)
+        for then, now in own.items():
+            if then in read:
+                read[now] = dict.fromkeys(read.pop(then), 0)
+        sources[number] = f"{source}:{orjson.dumps(read).decode()}"
+    return "\n".join([version, metadata, *sources]).encode()
+
+
+def _put_markers(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str], *, same: bool) -> None:
     query, driver = settings.query_of(saved.job), _driver(settings, settings.query_of(saved.job), identity)
     sink = SinkSettings(settings.kafka_bootstrap, query, identity, client=settings.client())
     # In a new generation nothing of a batch beyond the savepoint's is written.
     markers = [m if same else m.model_copy(update={"done": saved.batch + 1}) for m in saved.markers]
     _commit(sink.bootstrap, sink.group, [_position(sink, m.slot, m.done, m.tasks) for m in markers])
     _commit(sink.bootstrap, driver.group, [_position(driver, 0, saved.driver if same else saved.batch + 1, 1)])
-    places = by_place(saved.offsets).items()
-    _commit(sink.bootstrap, query, [TopicPartition(*place, offset) for place, offset in places])
+    offsets = {topic: found for topic, found in saved.offsets.items() if topic not in own}
+    _commit(sink.bootstrap, query, [TopicPartition(*place, offset) for place, offset in by_place(offsets).items()])
 
 
 def _position(sink: SinkSettings, slot: int, done: int, tasks: int) -> TopicPartition:

@@ -1,6 +1,6 @@
 """What a job is: a declaration and a pure transform. The runtime does the rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -53,11 +53,12 @@ class Job:
 
     The last of them must have the columns of connectors.sinks.kafka. `finish` is for what changes between batches, as
     the inventory does; state lives in `build`.
+
+    `sources` gives the topics of each stream that `build` reads, by the name under which a checkpoint knows it.
     """
 
     name: str
-    reads: Callable[[TopicMap], tuple[str, ...]]
-    writes: tuple[str, ...]
+    sources: Callable[[TopicMap], Mapping[str, tuple[str, ...]]]
     build: Callable[[Context], DataFrame]
     finish: Callable[[Context], Finish] | None = None
     ticks: str | None = None  # the topic to which event-time progress is written after each batch

@@ -42,8 +42,7 @@ def check_windows(windows: Windows, checkpoint: Checkpoint, generation: str) -> 
 
 JOB = Job(
     name=NAME,
-    reads=lambda topics: (topics["events"].name,),
-    writes=(NAME, EARLY),
+    sources=lambda topics: {"events": (topics["events"].name,)},
     build=_build,
 )
 

@@ -5,7 +5,9 @@ import pytest
 
 from infra.errors import UserError
 from infra.topics import load_topics
+from jobs.enrichment.job import JOB
 from jobs.replay import savepoints
+from jobs.replay.checkpoints import Store
 from jobs.replay.registry import CHAIN, Generation
 from jobs.replay.savepoints import SavedMarker, Savepoint
 from jobs.runtime.settings import Settings
@@ -114,6 +116,49 @@ def test_a_generation_begins_with_the_savepoints_job(saved):
 def test_a_job_that_has_written_on_does_not_fit(saved, planned, done, fits):
     """Batch 7 is the last: 8 are done. One more may be written in part, if it was planned: it is repeated as such."""
     assert saved.model_copy(update={"planned": planned}).fits(done) is fits
+
+
+class EnrichmentLog(Log):
+    class admin:
+        @staticmethod
+        def list_topics(timeout):
+            return type("Metadata", (), {"topics": ["telemetry.lines", "events.retry"]})
+
+    def places(self, topics):
+        return [(topic, 0) for topic in topics]
+
+    def starts(self, topics):
+        return dict.fromkeys(self.places(topics), 0)
+
+    def ends(self, topics):
+        return dict.fromkeys(self.places(topics), 90)
+
+
+def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginning(saved, settings):
+    """The others were sent to the generation that the savepoint is of."""
+    enriching = saved.model_copy(
+        update={
+            "job": "enrichment",
+            "offsets": {"telemetry.lines": {0: 40}, "events.retry": {0: 7}},
+            "sources": tuple(sorted(JOB.sources(load_topics()))),
+            "settings": {},
+            "layout": {},
+        }
+    )
+    store, text = savepoints.store_of("sp", settings), '\nlines:{"telemetry.lines":{"0":40}}'
+    store.write("checkpoint/metadata", b'{"id":"run-1"}')
+    store.write("checkpoint/offsets/7", f'v2\n{{}}{text}\nretry_events:{{"events.retry":{{"0":7}}}}'.encode())
+    own, topics = settings.model_copy(update={"generation": "v2"}), load_topics().in_generation("v2")
+    savepoints.check_fits(enriching, own, topics, EnrichmentLog())
+    savepoints._put_checkpoint(enriching, own, "run-2", savepoints._own(enriching, topics))
+    there = Store.of(own.checkpoint_of("enrichment"))
+    assert there.read("offsets/7").decode() == f'v2\n{{}}{text}\nretry_events:{{"events.retry.v2":{{"0":0}}}}'
+    assert there.read("metadata") == b'{"id":"run-2"}'
+
+
+def test_topics_that_the_generation_does_not_read_are_refused(saved, settings):
+    of_another = saved.model_copy(update={"offsets": {"statistics.v1": {0: 40}}})
+    assert "reads the topics statistics.v1, generation 'live' doesn't" in refusal(of_another, settings)
 
 
 def test_an_exported_savepoint_can_be_taken_in_elsewhere(saved, settings, tmp_path):
