@@ -34,6 +34,8 @@ from connectors.sinks.deadline import within
 COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
 # Where a row came from: optional; WriteSummary.source_timestamps says how far each source partition has come.
 SOURCE_COLUMNS = ("source_topic", "source_partition", "source_timestamp_ms")
+# What is to be counted of a row, or null: optional; WriteSummary.rows_by_note has the counts.
+NOTE = "note"
 
 CALL_SECONDS = 30.0  # a single answer of the broker
 
@@ -50,8 +52,10 @@ _TRANSIENT = {
     KafkaError.UNSTABLE_OFFSET_COMMIT,
 }
 _HEADERS = "array<struct<key: string, value: binary>>"
-_RESULT = "skipped boolean, rows string, sources string"
-_RESULT_ARROW = pa.schema([("skipped", pa.bool_()), ("rows", pa.string()), ("sources", pa.string())])
+_RESULT = "skipped boolean, rows string, notes string, sources string"
+_RESULT_ARROW = pa.schema(
+    [("skipped", pa.bool_()), ("rows", pa.string()), ("notes", pa.string()), ("sources", pa.string())]
+)
 Headers = list[tuple[str, str | bytes | None]]
 # topic, partition (-1: by the key's hash), key, value, timestamp in ms, headers
 Row = tuple[str, int, bytes | None, bytes | None, int, Headers | None]
@@ -97,6 +101,7 @@ class WriteSummary:
     """What a micro-batch wrote: rows, tasks that an earlier attempt had done, newest time of each source partition."""
 
     rows_by_topic: dict[str, int]
+    rows_by_note: dict[str, int]
     skipped_tasks: int
     source_timestamps: dict[tuple[str, int], int]
 
@@ -136,8 +141,9 @@ class TransactionalSink:
         self._written: int | None = None  # the last batch that this process has written
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
-        """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS) as batch `batch_id`; each task's rows go out in time order,
-        those without a key after the others of their time.
+        """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS and NOTE) as batch `batch_id`.
+
+        Each task's rows go out in time order, those without a key after the others of their time.
 
         Raises ProgressError if the checkpoint is not the one that the markers belong to, or if an earlier attempt of
         this batch had another number of tasks.
@@ -149,12 +155,14 @@ class TransactionalSink:
         results = in_order(frame).mapInArrow(_Task(self.settings, batch_id, tasks), _RESULT).collect()
         self._written = batch_id
         rows: Counter[str] = Counter()
+        notes: Counter[str] = Counter()
         newest: dict[tuple[str, int], int] = {}
         for result in results:
             rows.update(json.loads(result.rows))
+            notes.update(json.loads(result.notes))
             for topic, partition, timestamp in json.loads(result.sources):
                 newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
-        return WriteSummary(dict(rows), sum(r.skipped for r in results), newest)
+        return WriteSummary(dict(rows), dict(notes), sum(r.skipped for r in results), newest)
 
     def verify(self, batch_id: int, tasks: int) -> None:
         """Compare every task's marker with what is about to be written; raises ProgressError."""
@@ -195,7 +203,7 @@ class TransactionalSink:
 
 def in_order(frame: DataFrame) -> DataFrame:
     """The rows of each task as they are to be written, in a form that is quickly taken to Python."""
-    columns = [*COLUMNS, *(c for c in SOURCE_COLUMNS if c in frame.columns)]
+    columns = [*COLUMNS, *(c for c in (*SOURCE_COLUMNS, NOTE) if c in frame.columns)]
     ready = {
         "partition": F.coalesce("partition", F.lit(-1)),
         "key": F.col("key").cast("binary"),
@@ -272,20 +280,22 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        seen = _Seen(Counter(), {})
+        seen = _Seen(Counter(), Counter(), {})
         rows = seen.rows_of(batches)
         wrote = write_once(self.settings, context.partitionId(), rows, self.batch_id, self.tasks)
         for _ in rows:  # one that was skipped still tells how far its sources have come
             pass
-        result = {"skipped": not wrote, "rows": json.dumps(seen.rows), "sources": json.dumps(seen.sources())}
+        counts = {"rows": json.dumps(seen.rows), "notes": json.dumps(seen.notes)}
+        result = {"skipped": not wrote, **counts, "sources": json.dumps(seen.sources())}
         yield pa.RecordBatch.from_pylist([result], schema=_RESULT_ARROW)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What went through a task: rows by topic, and the newest timestamp of each source partition."""
+    """What went through a task: rows by topic and by note, and the newest timestamp of each source partition."""
 
     rows: Counter[str]
+    notes: Counter[str]
     newest: dict[tuple[str, int], int]
 
     def rows_of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
@@ -300,14 +310,19 @@ class _Seen:
         return [(*source, timestamp) for source, timestamp in self.newest.items()]
 
     def _note(self, batch: pa.RecordBatch) -> None:
-        for count in batch.column("topic").value_counts().to_pylist():
-            self.rows[count["values"]] += count["counts"]
+        self.rows.update(_counts(batch.column("topic")))
+        if NOTE in batch.schema.names:
+            self.notes.update(_counts(batch.column(NOTE)))
         if SOURCE_COLUMNS[0] not in batch.schema.names:
             return
         table = pa.Table.from_batches([batch.select(list(SOURCE_COLUMNS))])
         latest = table.group_by(list(SOURCE_COLUMNS[:2])).aggregate([(SOURCE_COLUMNS[2], "max")])
         for topic, partition, timestamp in zip(*(column.to_pylist() for column in latest.columns), strict=True):
             self.newest[topic, partition] = max(timestamp, self.newest.get((topic, partition), timestamp))
+
+
+def _counts(column: pa.Array) -> dict[str, int]:
+    return {one["values"]: one["counts"] for one in column.drop_null().value_counts().to_pylist()}
 
 
 def to_list(column: pa.Array) -> list[Any]:

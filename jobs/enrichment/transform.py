@@ -14,6 +14,7 @@ from jobs.enrichment.templates import template
 from jobs.schemas import DECODED, INVENTORY_FACTS
 
 SCHEMA_VERSION = "events/1"
+UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted
 # A raw record larger than this is kept in part: the whole one still stands at its source offset.
 REJECTED_BYTES = 1_000_000
 
@@ -130,6 +131,7 @@ def _to_records(df: DataFrame, topics: TopicMap) -> DataFrame:
         F.col("topic").alias("source_topic"),
         F.col("partition").alias("source_partition"),
         F.unix_millis("timestamp").alias("source_timestamp_ms"),
+        F.when(is_rejected, F.col("verdict")).when(~F.col("inventory.known"), UNKNOWN_MACHINE).alias("note"),
     )
 
 

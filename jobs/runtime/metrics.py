@@ -27,6 +27,7 @@ STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LA
 LAG = Gauge("kappa_lag_records", "Records not yet read", ("job", "topic", "partition"))
 LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last batch ended", _LABELS)
 DROPPED = Gauge("kappa_dropped_by_watermark_rows", "Rows that Spark dropped as late: 0, or the job stops", _LABELS)
+NOTED_ROWS = Counter("kappa_noted_rows", "Rows written that are to be watched, by what they are", ("job", "note"))
 SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of repeated batches that had been written before", ("job",))
 
 
@@ -63,10 +64,12 @@ def _as_dict(offsets: Any) -> dict[str, dict[str, int]]:
     return parsed or {}
 
 
-def observe_write(job: str, rows_by_target: dict[str, int], skipped_tasks: int) -> None:
+def observe_write(job: str, rows_by_target: dict[str, int], rows_by_note: dict[str, int], skipped_tasks: int) -> None:
     """Count what a batch wrote: kappa_output_rows of `events.rejected` and `events.late` are the ones to watch."""
     for target, rows in rows_by_target.items():
         OUTPUT_ROWS.labels(job, target).inc(rows)
+    for note, rows in rows_by_note.items():
+        NOTED_ROWS.labels(job, note).inc(rows)
     SKIPPED_TASKS.labels(job).inc(skipped_tasks)
 
 

@@ -147,7 +147,7 @@ class ChainQuery:
         ticks = self.ticks.after(end, summary.source_timestamps) if self.ticks else ()
         closing.close(batch_id, end, ticks)
         reach("closed")
-        metrics.observe_write(self.job.name, summary.rows_by_topic, summary.skipped_tasks)
+        metrics.observe_write(self.job.name, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
 
     def _records(self, frame: DataFrame) -> DataFrame:
         if self.finish is None:

@@ -14,7 +14,7 @@ from infra.admin import connect
 SCHEMA = (
     "topic string, partition int, key string, value string, timestamp_ms long, "
     "headers array<struct<key: string, value: binary>>, "
-    "source_topic string, source_partition int, source_timestamp_ms long"
+    "source_topic string, source_partition int, source_timestamp_ms long, note string"
 )
 
 
@@ -55,6 +55,7 @@ class Scene:
             "source_topic": "in",
             "source_partition": number % 3,
             "source_timestamp_ms": 5_000 + number,
+            "note": "fifth" if number % 5 == 0 else None,
         }
         return row | changes
 

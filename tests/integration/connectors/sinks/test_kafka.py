@@ -34,6 +34,7 @@ def test_records_are_readable_once_with_key_time_and_headers(scene):
         r["value"]: (r["key"], r["timestamp_ms"], [("kappa.source", r["headers"][0]["value"])]) for r in rows
     }
     assert summary.rows_by_topic == {scene.topic: 100}
+    assert summary.rows_by_note == {"fifth": 20}
     assert summary.skipped_tasks == 0
     assert summary.source_timestamps == {("in", 0): 5_099, ("in", 1): 5_097, ("in", 2): 5_098}
 

@@ -118,24 +118,25 @@ def test_columns_become_what_they_hold(column):
     assert to_list(column.slice(1)) == column.slice(1).to_pylist()
 
 
-def test_what_went_through_a_task_is_counted_by_topic_and_source():
+def test_what_went_through_a_task_is_counted_by_topic_note_and_source():
     def batch(*rows):
         columns = zip(*rows, strict=True)
-        names = [*kafka.COLUMNS, *kafka.SOURCE_COLUMNS]
+        names = [*kafka.COLUMNS, *kafka.SOURCE_COLUMNS, kafka.NOTE]
         kinds = [pa.string(), pa.int32(), pa.binary(), pa.binary(), pa.int64(), HEADERS, pa.string(), pa.int32()]
-        arrays = [pa.array(list(c), kind) for c, kind in zip(columns, [*kinds, pa.int64()], strict=True)]
+        arrays = [pa.array(list(c), kind) for c, kind in zip(columns, [*kinds, pa.int64(), pa.string()], strict=True)]
         return pa.RecordBatch.from_arrays(arrays, names)
 
-    seen = kafka._Seen(Counter(), {})
+    seen = kafka._Seen(Counter(), Counter(), {})
     first = batch(
-        ("events", -1, b"k", b"1", 10, [], "in", 0, 500),
-        ("events.late", 2, None, b"2", 11, [], "in", 1, 700),
+        ("events", -1, b"k", b"1", 10, [], "in", 0, 500, "unknown"),
+        ("events.late", 2, None, b"2", 11, [], "in", 1, 700, None),
     )
-    second = batch(("events", -1, b"k", b"3", 12, [], "in", 0, 400))
+    second = batch(("events", -1, b"k", b"3", 12, [], "in", 0, 400, "unknown"))
     assert list(seen.rows_of(iter([first, second]))) == [
         ("events", -1, b"k", b"1", 10, None),
         ("events.late", 2, None, b"2", 11, None),
         ("events", -1, b"k", b"3", 12, None),
     ]
     assert seen.rows == {"events": 2, "events.late": 1}
+    assert seen.notes == {"unknown": 2}
     assert sorted(seen.sources()) == [("in", 0, 500), ("in", 1, 700)]

@@ -210,6 +210,17 @@ def test_a_machine_gets_the_facts_of_its_own_time(run):
     assert sites == {1: {"known": True, "site": "old"}, 2: {"known": True, "site": "new"}}
 
 
+def test_unknown_machines_and_reasons_are_noted_for_the_count(run):
+    found = run(
+        batch(point(), offset=1),
+        batch(point(), offset=2, machine="vm-9"),
+        batch(offset=3, machine=None, error="not_json", value=b"{"),
+        facts={"vm-1": [fact()]},
+    )
+    notes = {record["source"]["offset"]: row.note for rows in found.values() for row, record in rows}
+    assert notes == {1: None, 2: "unknown_machine", 3: "not_json"}
+
+
 def test_a_fact_that_came_after_the_record_does_not_apply(run):
     [(_, record)] = run(batch(point()), facts={"vm-1": [fact(site="a", known=NOW + NANO)]})["events"]
     assert record["inventory"] == {"known": False}

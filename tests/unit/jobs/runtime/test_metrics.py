@@ -62,10 +62,11 @@ def test_a_job_is_healthy_until_a_query_is_dead(server, reasons):
 
 
 def test_metrics_are_in_prometheus_text(server):
-    observe_write("written", {"events": 12}, 0)
+    observe_write("written", {"events": 12}, {"unknown_machine": 3}, 0)
     status, text = get(server, "/metrics?name=x")
     assert status == 200
     assert 'kappa_output_rows_total{job="written",target="events"} 12.0' in text.splitlines()
+    assert 'kappa_noted_rows_total{job="written",note="unknown_machine"} 3.0' in text.splitlines()
 
 
 def test_a_port_that_is_taken_is_named(server):
@@ -93,7 +94,7 @@ def test_a_batch_shows_its_rates_state_and_lag():
 
 def test_written_rows_and_skipped_tasks_add_up():
     for skipped in (0, 3):
-        observe_write("job-w", {"events": 5, "events.late": 1}, skipped)
+        observe_write("job-w", {"events": 5, "events.late": 1}, {}, skipped)
     assert sample("kappa_output_rows_total", job="job-w", target="events") == 10
     assert sample("kappa_output_rows_total", job="job-w", target="events.late") == 2
     assert sample("kappa_skipped_tasks_total", job="job-w") == 3
