@@ -8,6 +8,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+OTELCOL := build/otelcol/otelcol
 IMAGE := ghcr.io/kappa/kappa:0.1.0
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
@@ -75,8 +76,14 @@ test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + l
 	$(BIN)/pytest tests/fuzz $(TEST_ARGS)
 
 .PHONY: test-collectors
-test-collectors: setup ## Run the real collectd and rsyslog into the chain, as docs/collectors.md configures them
+test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/collectors.md configures them
 	$(BIN)/pytest tests/integration/connectors/sources $(TEST_ARGS)
+
+$(OTELCOL): tests/integration/connectors/sources/otelcol-builder.yaml
+	@command -v go >/dev/null || { echo "go: is needed to build the OpenTelemetry Collector; install it (https://go.dev/dl)" >&2; exit 2; }
+	@echo "Building the OpenTelemetry Collector into build/otelcol, once: 6 minutes"
+	@mkdir -p build
+	go run go.opentelemetry.io/collector/cmd/builder@v0.145.0 --config $<
 
 .PHONY: test-determinism
 test-determinism: setup ## Lead one recorded hour through the chain in seven ways, compare every byte: build/determinism.json
@@ -109,6 +116,10 @@ bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--ro
 .PHONY: bench-enrichment
 bench-enrichment: setup ## Measure the CPU time an event of decoding and enrichment; report in build/enrichment.json
 	$(BIN)/python -m tests.bench.enrichment $(BENCH_ARGS)
+
+.PHONY: bench-realtime
+bench-realtime: setup ## Measure raw topic to `events`, real-time mode beside micro-batches; report in build/realtime.json
+	$(BIN)/python -m tests.bench.realtime $(BENCH_ARGS)
 
 .PHONY: bench-templates
 bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's on LogHub; report in build/templates.json

@@ -1,5 +1,6 @@
-"""The real collectd and rsyslogd write to the broker as docs/collectors.md says; what they sent is in `events`."""
+"""Real collectors write to the broker as docs/collectors.md says; what they sent is, enriched, in `events`."""
 
+import os
 import re
 import shutil
 import socket
@@ -12,14 +13,17 @@ from pathlib import Path
 import orjson
 import psutil
 import pytest
+import yaml
 from confluent_kafka import Producer
 
 from tests.integration.conftest import free_ports
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
 
-DOCS = Path(__file__).parents[4] / "docs" / "collectors.md"
+PROJECT = Path(__file__).parents[4]
+DOCS = PROJECT / "docs" / "collectors.md"
+OTELCOL = PROJECT / "build" / "otelcol" / "otelcol"
 COLLECTD_PLUGIN = Path("/usr/lib/collectd/write_kafka.so")
-SITES = {"collectd-host": "dc1", "rsyslog-host": "dc2"}
+SITES = {"collectd-host": "dc1", "rsyslog-host": "dc2", "otelcol-host": "dc3"}
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +73,9 @@ def adapted(config: str, servers, topics) -> str:
 
 
 @contextmanager
-def process(command: list[str], log: Path):
+def process(command: list[str], log: Path, **environment: str):
     with log.open("wb") as output:
-        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment})
     try:
         yield running
         assert running.poll() is None, log.read_text()
@@ -141,6 +145,71 @@ def test_rsyslog(servers, topics, events, tmp_path, which, topic):
     assert {event["severity_number"] for event in found} == {17}
     sent = int(datetime.fromisoformat(stamp).timestamp() * 1_000_000)
     assert {event["time_unix_nano"] // 1000 for event in found} == {sent}
+
+
+@pytest.mark.parametrize("encoding", ["json", "proto"])
+def test_otel_collector(servers, topics, events, tmp_path, encoding):
+    if not OTELCOL.is_file():
+        pytest.skip("the OpenTelemetry Collector is not built: make test-collectors builds it")
+    stamp = datetime.now(UTC).isoformat(timespec="microseconds")
+    lines = [f"{stamp} ERROR Instance i-{number:08x} took 0.{number}s å" for number in range(3)]
+    (tmp_path / "app.log").write_text("".join(line + "\n" for line in lines))
+    config = tmp_path / "otelcol.yaml"
+    config.write_text(yaml.safe_dump(otelcol_config(servers, topics, encoding, tmp_path / "app.log")))
+    suffix = ".proto" if encoding == "proto" else ""
+
+    def enough(records):
+        names = [event["name"] for record in records for event in record["events"]]
+        return names.count("system.network.io") >= 4 and "system.memory.usage" in names
+
+    resource = {"OTEL_RESOURCE_ATTRIBUTES": "host.name=otelcol-host"}
+    with process([str(OTELCOL), "--config", str(config)], tmp_path / "otelcol.log", **resource):
+        logs = events(f"telemetry.otlp.logs{suffix}", lambda found: sum(len(record["events"]) for record in found) >= 3)
+        metrics = events(f"telemetry.otlp.metrics{suffix}", enough)
+    for records in (logs, metrics):
+        assert {record["machine"] for record in records} == {"otelcol-host"}
+        assert {record["inventory"]["site"] for record in records} == {"dc3"}
+    found = sorted((event for record in logs for event in record["events"]), key=lambda event: event["body"])
+    assert [event["body"] for event in found] == lines
+    assert {event["severity_number"] for event in found} == {17}
+    sent = int(datetime.fromisoformat(stamp).timestamp() * 1_000_000)
+    assert {event["time_unix_nano"] // 1000 for event in found} == {sent}
+    points = [event for record in metrics for event in record["events"]]
+    memory = {e["attributes"]["state"]: e["value"] for e in points if e["name"] == "system.memory.usage"}
+    assert sum(memory.values()) == pytest.approx(psutil.virtual_memory().total, rel=0.2)
+    received = [e for e in points if e["series"] == "system.network.io{device=lo,direction=receive}"]
+    assert {(e["type"], e["temporality"], e["monotonic"]) for e in received} == {("sum", "cumulative", True)}
+    assert 0 < received[-1]["value"] <= psutil.net_io_counters(pernic=True)["lo"].bytes_recv
+
+
+def otelcol_config(servers, topics, encoding: str, log: Path) -> dict:
+    """The documented processors and exporter, between receivers of the test's own."""
+    config = yaml.safe_load(documented("OpenTelemetry Collector")[0])
+    exporter = config["exporters"][f"kafka/{encoding}"]
+    exporter["brokers"] = [servers.bootstrap]
+    for signal in ("metrics", "logs"):
+        exporter[signal]["topic"] = topics[exporter[signal]["topic"]].name
+    parser = {
+        "type": "regex_parser",
+        "regex": r"^(?P<time>\S+) (?P<severity>[A-Z]+) ",
+        "timestamp": {"parse_from": "attributes.time", "layout_type": "gotime", "layout": "2006-01-02T15:04:05Z07:00"},
+        "severity": {"parse_from": "attributes.severity"},
+    }
+    return {
+        "receivers": {
+            "hostmetrics": {"collection_interval": "1s", "scrapers": {"memory": None, "network": None}},
+            "filelog": {"include": [str(log)], "start_at": "beginning", "operators": [parser]},
+        },
+        "processors": config["processors"],
+        "exporters": {"kafka": exporter},
+        "service": {
+            "telemetry": {"metrics": {"level": "none"}},
+            "pipelines": {
+                signal: {"receivers": [receiver], "processors": [*config["processors"]], "exporters": ["kafka"]}
+                for signal, receiver in (("metrics", "hostmetrics"), ("logs", "filelog"))
+            },
+        },
+    }
 
 
 def send(port: int, data: bytes) -> None:
