@@ -75,9 +75,14 @@ class Lab:
         return load_topics(self.topics_file).in_generation(generation)
 
     def prepare(self) -> None:
-        """The map with the sender's clock: compressed time is the recorded hour's, not the broker's."""
+        """The map with the sender's clock: compressed time is the recorded hour's, not the broker's.
+
+        That hour lies longer ago than the retention.
+        """
         declared = yaml.safe_load(DEFAULT_MAP.read_text())
         declared["telemetry"]["timestamp"] = declared["topics"]["inventory"]["timestamp"] = "CreateTime"
+        for settings in (declared["defaults"], declared["topics"]["statistics.early"]):
+            settings["retention"] = "3650d"
         self.topics_file.write_text(yaml.safe_dump(declared, sort_keys=False))
         admin.apply(admin.connect(self.bootstrap), self.topics(LIVE))
 
