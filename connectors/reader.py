@@ -10,10 +10,13 @@ from infra.kafka import client_config
 
 _SECONDS = 30
 _RECORDS = 10_000
+_TAIL = -2000  # librdkafka's RD_KAFKA_OFFSET_TAIL_BASE, which its Python form lacks
 
 
-def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
+def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[Message]:
     """Every committed record up to the topic's present end, in order within a partition; none if it isn't there.
+
+    With `tail` only what stands at the last so many offsets of each partition.
 
     Raises KafkaException if the broker fails for good.
     """
@@ -21,6 +24,7 @@ def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
         "group.id": "kappa.reader",  # librdkafka wants one; nothing is ever committed to it
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",  # where a partition is shorter than `tail`
         # The end lies behind what aborted transactions and their markers left.
         "enable.partition.eof": True,
         "log_level": 0,
@@ -29,7 +33,8 @@ def read_topic(bootstrap: str, topic: str) -> Iterator[Message]:
     try:
         found = consumer.list_topics(timeout=_SECONDS).topics
         partitions = found[topic].partitions if topic in found else {}
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        begin = OFFSET_BEGINNING if tail is None else _TAIL - tail
+        consumer.assign([TopicPartition(topic, number, begin) for number in partitions])
         yield from _until_end(consumer, len(partitions))
     finally:
         consumer.close()

@@ -7,7 +7,8 @@ from urllib.parse import unquote
 
 import orjson
 import pyarrow.parquet as pq
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from connectors import reader
 
 
 class Place(NamedTuple):
@@ -29,39 +30,10 @@ class Record(NamedTuple):
 
 def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> list[Record]:
     """Every committed record of a topic by now, or those of each partition's last `tail` offsets, in order."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "chaos.reader",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-        }
+    return sorted(
+        Record(Place(m.topic(), m.partition(), m.offset()), m.timestamp()[1], m.key(), m.value())
+        for m in reader.read_topic(bootstrap, topic, tail)
     )
-    try:
-        numbers = consumer.list_topics(topic, 30).topics[topic].partitions
-        places = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers]
-        for place in places if tail else ():
-            low, high = consumer.get_watermark_offsets(place, 10)
-            place.offset = max(low, high - tail)
-        consumer.assign(places)
-        return sorted(_until_end(consumer, len(numbers)))
-    finally:
-        consumer.close()
-
-
-def _until_end(consumer: Consumer, partitions: int) -> Iterator[Record]:
-    ended: set[int] = set()
-    while len(ended) < partitions:
-        for message in consumer.consume(10_000, 1.0):
-            error = message.error()
-            if error is None:
-                place = Place(message.topic(), message.partition(), message.offset())
-                yield Record(place, message.timestamp()[1], message.key(), message.value())
-            elif error.code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-            elif not error.retriable():
-                raise KafkaException(error)
 
 
 def read_table(folder: Path, columns: list[str]) -> Iterator[dict]:

@@ -158,7 +158,7 @@ class Lab:
 
     def live(self, how: str) -> Found:
         for job in ("enrichment", "statistics"):
-            self.start(job, LIVE)
+            self.start(job, LIVE, max_offsets_per_trigger=3_000)
         self.record()
         return self._end(how, LIVE)
 

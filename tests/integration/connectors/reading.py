@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
+from connectors.reader import read_topic
 from infra.admin import apply, connect
 from infra.topics import TopicMap, load_topics
 
@@ -21,7 +22,6 @@ def own_topics(bootstrap: str, **changes: str) -> Iterator[str]:
     topics = {name: declared[name].model_copy(update={"name": prefix + name, **changes}) for name in COLLECTED}
     admin = connect(bootstrap)
     apply(admin, TopicMap(topics))
-    until(lambda: _readable(bootstrap, [topic.name for topic in topics.values()]), "own topics have no leaders")
     yield prefix
     for deletion in admin.delete_topics([topic.name for topic in topics.values()]).values():
         deletion.result()
@@ -29,16 +29,7 @@ def own_topics(bootstrap: str, **changes: str) -> Iterator[str]:
 
 def read_all(bootstrap: str, *topics: str) -> list[Message]:
     """Every record that the topics hold now, partition by partition in order of offset."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reading", "isolation.level": "read_committed"})
-    found = consumer.list_topics(timeout=10).topics
-    partitions = [TopicPartition(t, p, OFFSET_BEGINNING) for t in topics for p in found[t].partitions]
-    left = sum(high - low for low, high in (consumer.get_watermark_offsets(p, 10) for p in partitions))
-    consumer.assign(partitions)
-    messages, deadline = [], time.monotonic() + 60
-    while len(messages) < left and time.monotonic() < deadline:
-        messages += consumer.consume(10_000, 1)
-    consumer.close()
-    assert len(messages) >= left  # more, if somebody writes meanwhile
+    messages = [message for topic in topics for message in read_topic(bootstrap, topic)]
     return sorted(messages, key=lambda message: (message.topic(), message.partition(), message.offset()))
 
 
@@ -64,11 +55,3 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.kill()
-
-
-def _readable(bootstrap: str, topics: list[str]) -> bool:
-    try:
-        read_all(bootstrap, *topics)
-    except (KeyError, KafkaException):
-        return False
-    return True
