@@ -72,8 +72,8 @@ test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
 
 .PHONY: test-fuzz
-test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + late + rejected, 20 minutes
-	$(BIN)/pytest tests/fuzz $(TEST_ARGS)
+test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + late + rejected, 10 minutes
+	$(BIN)/pytest tests/fuzz --timeout 1800 $(TEST_ARGS)
 
 .PHONY: test-collectors
 test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/collectors.md configures them

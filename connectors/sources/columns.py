@@ -7,6 +7,9 @@ from pyspark.sql.types import StructType
 from jobs.schemas import DECODED, EVENT
 
 KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+# A larger record isn't decoded: expressions hold a dozen copies of a value, and a job has little memory.
+LARGEST_BYTES = 4_000_000
+TOO_LARGE = "too_large"
 _BILLION = 1_000_000_000
 _RFC3339 = r"^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)$"
 
@@ -35,8 +38,8 @@ SEVERITY_NUMBERS = {
 
 
 def text(value: Column) -> Column:
-    """Bytes as a string; bytes that aren't UTF-8 become U+FFFD."""
-    return F.make_valid_utf8(value.cast("string"))
+    """Bytes as a string; bytes that aren't UTF-8 become U+FFFD. Null if there are more than LARGEST_BYTES."""
+    return F.make_valid_utf8(F.when(F.octet_length(value) <= LARGEST_BYTES, value).cast("string"))
 
 
 def parse(value: Column, schema: str) -> Column:
@@ -124,13 +127,15 @@ def syslog_batches(df: DataFrame, **line: Column) -> DataFrame:
 def batches(df: DataFrame, **decoded: Column) -> DataFrame:
     """The Kafka source's columns and those of `jobs.schemas.DECODED`; what isn't given is null.
 
-    `error` may be given as the record's own; a batch without events or machine gets `no_events` or `no_machine`.
+    `error` may be given as the record's own; a batch without events or machine gets `no_events` or `no_machine`, and a
+    record of more than LARGEST_BYTES `too_large`.
     """
     fields: dict[str, Column | None] = {**dict.fromkeys(DECODED.names), "batch": F.lit(0), **decoded}
     kafka = [name for name in df.columns if name in KAFKA]
     rows = df.select(*kafka, *[_typed(DECODED, name, fields[name]) for name in DECODED.names])
     error = (
-        F.when(F.col("error").isNotNull(), F.col("error"))
+        F.when(F.octet_length("value") > LARGEST_BYTES, TOO_LARGE)
+        .when(F.col("error").isNotNull(), F.col("error"))
         .when(F.coalesce(F.size("events"), F.lit(0)) == 0, "no_events")
         .when(F.col("machine").isNull(), "no_machine")
     )

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from connectors.sources.columns import LARGEST_BYTES, TOO_LARGE
 from jobs.schemas import DECODED
 
 Event = dict[str, Any]
@@ -50,6 +51,8 @@ def decode(df: DataFrame, kind: str, read: Read) -> DataFrame:
     arrow = to_arrow_schema(DECODED)
 
     def rows(value: bytes | None) -> list[dict[str, Any]]:
+        if value is not None and len(value) > LARGEST_BYTES:
+            return [{"kind": kind, "error": TOO_LARGE}]
         try:
             found = [_row(number, batch) for number, batch in enumerate(read(value))]
         except UnusableError as error:

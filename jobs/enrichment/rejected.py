@@ -51,7 +51,8 @@ class Rejection:
     @property
     def is_cut(self) -> bool:
         """Whether only a part of the original bytes is kept."""
-        return "batch" not in self.record and len(self.value) >= REJECTED_BYTES
+        is_whole = "value" in self.record and len(self.value) < REJECTED_BYTES
+        return "batch" not in self.record and not is_whole
 
     def headers(self) -> list[tuple[str, str | bytes | None]]:
         """What enrichment needs to know beside the value (see jobs/enrichment/retry.py)."""

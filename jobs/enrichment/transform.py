@@ -9,6 +9,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from connectors.sources.columns import TOO_LARGE
 from infra.topics import TopicMap
 from jobs.enrichment.templates import template
 from jobs.schemas import DECODED, INVENTORY_FACTS
@@ -17,6 +18,9 @@ SCHEMA_VERSION = "events/1"
 UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted
 # A raw record larger than this is kept in part: the whole one still stands at its source offset.
 REJECTED_BYTES = 1_000_000
+REJECTED_NAME = 1_000  # and so much of a key or a machine's name
+# What is larger when it is rendered is rejected: neither the sink nor the brokers (10 MB) would take it.
+RECORD_BYTES = 9_000_000
 
 _EVENTS = DECODED["events"].dataType.simpleString()
 _REASONS = {
@@ -24,6 +28,7 @@ _REASONS = {
     "no_time": "the event has no valid time",
     "no_value": "the data point has no value",
     "not_finite": "the data point's value is not a finite number",
+    TOO_LARGE: "the record, or what would be written of it, is too large; let its collector send smaller batches",
 }
 
 
@@ -114,6 +119,7 @@ def _with_templates(events: Column) -> Column:
 def _to_records(df: DataFrame, topics: TopicMap) -> DataFrame:
     source = F.concat_ws("/", "topic", "partition", "offset")
     is_rejected = ~F.col("verdict").isin("ok", "late")
+    value = F.when(is_rejected, _rejected_json(_rejected_part())).otherwise(_events_json())
     target = (
         F.when(F.col("verdict") == "ok", topics["events"].name)
         .when(is_rejected, topics["events.rejected"].name)
@@ -121,11 +127,14 @@ def _to_records(df: DataFrame, topics: TopicMap) -> DataFrame:
     )
     events = F.when(F.col("kind") == "log", _with_templates(F.col("events"))).otherwise(F.col("events"))
     addressed = df.withColumn("events", events).withColumn("source", _source()).withColumn("batch_id", _batch_id())
-    return addressed.select(
+    rendered = addressed.withColumn("record", value)
+    is_huge = F.octet_length("record") + F.coalesce(F.octet_length("machine"), F.lit(0)) > RECORD_BYTES
+    judged = rendered.withColumn("verdict", F.when(is_huge, TOO_LARGE).otherwise(F.col("verdict")))
+    return judged.select(
         target.alias("topic"),
         F.lit(None).cast("int").alias("partition"),
         F.when(is_rejected, source).otherwise(F.col("machine")).alias("key"),
-        F.when(is_rejected, _rejected_json()).otherwise(_events_json()).alias("value"),
+        F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
         F.array(_header("kappa.source", source), _header("kappa.schema", F.lit(SCHEMA_VERSION))).alias("headers"),
         F.col("topic").alias("source_topic"),
@@ -157,23 +166,23 @@ def _events_json() -> Column:
     return F.concat(F.substring(head, F.lit(1), F.length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
 
 
-def _rejected_json() -> Column:
+def _rejected_json(content: dict[str, Column]) -> Column:
+    """A record of the schema `rejected`; `content` is what there is of the original."""
     code = F.col("verdict")
     reasons = F.create_map(*(F.lit(text) for pair in _REASONS.items() for text in pair))
+    reason = F.coalesce(F.try_element_at(reasons, code), F.concat(F.lit("could not be decoded: "), code))
+    head = {"id": F.concat_ws("-", "batch_id", code), "code": code, "reason": reason}
+    named = [column.alias(name) for name, column in (head | content).items()]
+    names = [F.substring(name, 1, REJECTED_NAME).alias(name) for name in ("key", "machine")]
+    count = F.coalesce(F.size("events"), "count", F.json_array_length("json"), F.lit(1)).cast("long").alias("events")
+    return F.to_json(F.struct(*named, "source", *names, count))
+
+
+def _rejected_part() -> dict[str, Column]:
+    """The original bytes, or the events of a record that was decoded."""
     undecoded = F.col("error").isNotNull()
-    return F.to_json(
-        F.struct(
-            F.concat_ws("-", "batch_id", code).alias("id"),
-            code.alias("code"),
-            F.coalesce(F.try_element_at(reasons, code), F.concat(F.lit("could not be decoded: "), code)).alias(
-                "reason"
-            ),
-            "source",
-            F.col("key").alias("key"),
-            F.when(undecoded, F.substring("value", 1, REJECTED_BYTES)).alias("value"),
-            F.when(undecoded, F.col("batch")).alias("part"),
-            F.when(~undecoded, _events_json()).alias("batch"),
-            "machine",
-            F.coalesce(F.size("events"), "count", F.lit(1)).cast("long").alias("events"),
-        )
-    )
+    return {
+        "value": F.when(undecoded, F.substring("value", 1, REJECTED_BYTES)),
+        "part": F.when(undecoded, F.col("batch")),
+        "batch": F.when(~undecoded, _events_json()),
+    }

@@ -15,12 +15,22 @@ from connectors.sources import decoder
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.transform import enrich
-from tests.fuzz.inputs import FORMATS, HOSTILE, expected, mutate, seeds
+from tests.fuzz.inputs import FORMATS, HOSTILE, REFERENCES, expected, mutate, seeds
 
 COUNT = int(os.environ.get("KAPPA_FUZZ", "12500"))  # of each of the eight formats
 BATCH = 2500
 GENERATED = 10  # hypothesis's lists of up to 100 values, for each JSON format
-KAFKA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
+KAFKA = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestampType": pa.int32(),
+    }
+)
 TOPICS = load_topics()
 TOPIC_OF = {topic.format: topic.name for topic in TOPICS.telemetry}
 RECEIVED = datetime.fromtimestamp(1795245484, UTC)  # when the samples were taken: most of their points are in time
@@ -55,8 +65,10 @@ def outcome(spark):
     inventory = spark.createDataFrame(pa.Table.from_pylist([], schema=SCHEMA))
 
     def run(wire_format, values):
-        rows = [(None, value, TOPIC_OF[wire_format], 0, number, RECEIVED, 1) for number, value in enumerate(values)]
-        kafka = spark.createDataFrame(rows, KAFKA).repartition(2)
+        place = {"topic": TOPIC_OF[wire_format], "partition": 0, "timestamp": RECEIVED, "timestampType": 1}
+        rows = [{"key": None, "value": value, "offset": number, **place} for number, value in enumerate(values)]
+        # As Arrow: pickled rows of 10 MB take more memory than a job has.
+        kafka = spark.createDataFrame(pa.Table.from_pylist(rows, KAFKA)).repartition(2)
         found = [(Counter(), []) for _ in values]
         for record in enrich(decoder(wire_format)(kafka), inventory, TOPICS).toLocalIterator():
             parsed = json.loads(record.value)
@@ -76,7 +88,7 @@ def check(wire_format, value, counts, codes):
     whole = [code for code in codes if code.startswith("not_") and code != "not_finite"]
     if whole:
         assert (counts, len(codes)) == (Counter({"events.rejected": 1}), 1), value
-    elif "no_events" in codes:
+    elif "no_events" in codes and wire_format in REFERENCES:
         assert counts.total() - codes.count("no_events") == expected(wire_format, value), value
     else:
         assert counts.total() == expected(wire_format, value), value

@@ -68,8 +68,11 @@ def test_a_long_backlog_takes_bounded_memory(chain: Chain, report: Report, backl
     began = time.monotonic()
     process = chain.start(*start)
     peaks: list[float] = []
+    busy: dict[int, float] = {}
     while process.poll() is None:
-        peaks.append(sum(_megabytes(one) for one in [*descendants(process), psutil.Process(process.pid)]))
+        family = [*descendants(process), psutil.Process(process.pid)]
+        peaks.append(sum(map(_megabytes, family)))
+        busy |= {one.pid: max(_cpu_seconds(one), busy.get(one.pid, 0.0)) for one in family}
         time.sleep(1)
     seconds = time.monotonic() - began
     assert process.returncode == 0
@@ -83,9 +86,18 @@ def test_a_long_backlog_takes_bounded_memory(chain: Chain, report: Report, backl
         events=backlog,
         seconds=round(seconds, 1),
         events_per_second=round(backlog / seconds),
+        cores_busy=round(sum(busy.values()) / seconds, 2),  # beside those of the broker
+        cores=psutil.cpu_count(),
         peak_megabytes=round(max(peaks)),
         peak_megabytes_by_third=[round(max(peaks[n * third : (n + 1) * third or None] or [0])) for n in range(3)],
     )
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def _megabytes(process: psutil.Process) -> float:

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from connectors.sources.columns import LARGEST_BYTES
 from tests.fuzz.inputs import FORMATS, HOSTILE, expected, mutate, seeds
 
 COUNT = int(os.environ.get("KAPPA_FUZZ", "1500"))
@@ -27,6 +28,13 @@ def test_mutated_bytes_give_rows_and_lose_no_point(decode, samples, wire_format)
         usable += 1
         assert sum(len(row.events) for row in rows) == expected(wire_format, value), value
     assert usable > COUNT / 10
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_what_is_too_large_is_not_read(decode, samples, wire_format):
+    value = seeds(samples, wire_format)[0].ljust(LARGEST_BYTES + 1)
+    [[row]] = decode(wire_format, [value])
+    assert (row.error, row.events) == ("too_large", None)
 
 
 LARGE_NUMBER = re.compile(rb'(?<!")\b(\d{20,}|[0-9.]+e[0-9]+)')

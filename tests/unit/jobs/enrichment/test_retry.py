@@ -119,6 +119,7 @@ def test_what_nobody_sent_again_is_rejected_where_it_stands(came):
 def test_a_cut_record_is_known():
     assert undecoded(b"x" * REJECTED_BYTES).is_cut
     assert not undecoded(b"x").is_cut
+    assert Rejection(0, 0, {"code": "too_large", "source": {}}).is_cut
 
 
 @pytest.mark.parametrize(("value", "text"), [(b"caf\xc3\xa9\n", "café\n"), (b"\xff\x00", "ff00"), (b"a\x00", "6100")])

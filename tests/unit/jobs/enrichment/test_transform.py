@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA, history, parse_fact
-from jobs.enrichment.transform import REJECTED_BYTES, enrich
+from jobs.enrichment.transform import RECORD_BYTES, REJECTED_BYTES, REJECTED_NAME, enrich
 from jobs.schemas import DECODED
 
 NANO = 1_000_000_000
@@ -192,6 +192,24 @@ def test_a_huge_undecodable_record_is_kept_in_part(run):
     raw = b"x" * (REJECTED_BYTES + 5)
     [(_, record)] = run(batch(error="not_json", value=raw))["events.rejected"]
     assert base64.b64decode(record["value"]) == raw[:REJECTED_BYTES]
+
+
+def test_what_no_broker_would_take_is_rejected_without_its_content(run):
+    escaped = "\x01" * (RECORD_BYTES // 6)  # six bytes each in JSON
+    found = run(batch(line(escaped), line("short"), kind="log", offset=1), batch(line("short"), kind="log", offset=2))
+    [(row, record)] = found["events.rejected"]
+    assert len(row.value) < 1_000
+    assert (record["code"], record["part"], record["events"]) == ("too_large", 0, 2)
+    assert "value" not in record and "batch" not in record
+    assert row.key == "telemetry.otlp.metrics/2/1"
+    assert [record["source"]["offset"] for _, record in found["events"]] == [2]
+
+
+def test_a_rejections_key_and_machine_are_kept_in_part(run):
+    [(row, record)] = run({**batch(machine="m" * 5_000, error="no_events"), "key": b"k" * 5_000})["events.rejected"]
+    assert record["machine"] == "m" * REJECTED_NAME
+    assert base64.b64decode(record["key"]) == b"k" * REJECTED_NAME
+    assert row.key == "telemetry.otlp.metrics/2/7"
 
 
 def test_log_lines_get_their_template_as_series(run):
