@@ -128,5 +128,6 @@ def test_every_event_of_generated_documents_is_in_one_place(outcome, wire_format
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wire_format", FORMATS)
 def test_hostile_values_are_rejected_once(outcome, wire_format):
-    for name, (counts, _) in zip(HOSTILE, outcome(wire_format, list(HOSTILE.values())), strict=True):
+    for name, value in HOSTILE.items():  # one by one: a frame holds its values several times over
+        [(counts, _)] = outcome(wire_format, [value])
         assert counts.total() == 1, name

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from connectors.producer import CollectorProducer
 from connectors.reader import read_records
@@ -22,7 +23,9 @@ from infra import admin
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
 from infra.topics import DEFAULT_MAP, load_topics
+from jobs.json_schema import json_schema
 from jobs.replay.log import Log
+from jobs.schemas import SCHEMAS
 from tests.integration.conftest import free_ports
 from tests.integration.connectors.reading import until
 
@@ -111,6 +114,18 @@ def _wait_until_read(bootstrap, topics, processes):
 def test_every_job_ends_well_on_sigterm(chain):
     codes, _ = chain
     assert codes == dict.fromkeys(JOBS, 0)
+
+
+WRITTEN = [topic for topic in load_topics() if topic.schema_name and not {"kappa inventory"} & {*topic.written_by}]
+
+
+@pytest.mark.parametrize("topic", WRITTEN, ids=[topic.name for topic in WRITTEN])
+def test_what_the_jobs_write_meets_its_published_schema(chain, topic):
+    schema = Draft202012Validator(json_schema(topic.name, SCHEMAS[topic.schema_name]))
+    records = chain[1](topic.name)
+    assert records or topic.name == "novelties"
+    for record in records[:300]:
+        schema.validate(record)
 
 
 def test_every_accepted_event_is_there_once(chain, telemetry):
