@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 
 import orjson
+import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
@@ -29,12 +30,19 @@ def second(chain: Chain):
     kills, chance = 0, random.Random(8)
     while process.poll() is None:
         time.sleep(chance.uniform(3, 8))
-        jobs = [one for one in descendants(process) if one.name() == "java" or "run" in one.cmdline()]
+        jobs = [one for one in descendants(process) if _is_job(one)]
         if kills < KILLS and jobs:
             chance.choice(jobs).kill()
             kills += 1
     assert process.returncode == 0
     return kills
+
+
+def _is_job(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "java" or "run" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_a_replay_of_the_whole_chain_through_kills_is_the_same(chain: Chain, report: Report, second: int):
