@@ -1,6 +1,6 @@
 """The detector's model: every series of a shard at once, one window at a time, in constant state.
 
-Each series holds, in about 1 kB (`BYTES_PER_SERIES`), whatever its history:
+Each series holds, in constant state, whatever its history (the same on larger scales: model_scales):
 
 - *level*, normal-inverse-gamma over window means: is this value like the past?
 - *step*, normal-inverse-gamma over differences of successive windows: is this a jump? (drifting series)
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson, Nig, Tail
-from jobs.detector.model_season import BINS, HOURS, VISITS, Profiles, Season, hour_of
+from jobs.detector.model_season import BINS, HOURS, VISITS, Season, hour_of
 from jobs.detector.model_tails import MAX_SCORE, Floats, mean_score
 from jobs.detector.settings import DetectorSettings
 
@@ -37,13 +37,14 @@ QUIET_SURPRISE = 3.0  # the mean surprise above which forgetting speeds up
 FASTEST_MEMORY = 10.0
 TRUST_POWER = 3.0  # how fast the influence of an outlier falls beyond three scales
 SURPRISE_MEMORY = 20.0  # windows
-SPELL_MEMORY = 8.0  # windows
+SPELL_MEMORY = 5.0  # windows
 SPELL_CAP = 6.0
 SPELL_AFTER = 40  # windows; before, the level's own error makes neighbouring scores alike
 SAME = 1e-4  # a smaller relative change is none
 POISSON_TRUST = 10.0  # half the windows that the prior is worth by which a count on Anscombe's scale has variance 1
 NO_DRIFT = 20.0  # windows that the prior of steps without drift is worth
 SHRINKAGE = 5.0  # half the windows that an autocorrelation needs to be believed by half
+EPISODE_SCORE = 6.0  # from here on a surprise is followed, whether it is told or not
 INTERVAL = 0.995  # the quantile at the expected interval's upper end
 
 
@@ -57,7 +58,7 @@ class Turn(IntEnum):
     """What a window did to a series."""
 
     NONE = 0
-    STARTED = 1
+    STARTED = 1  # an episode
     PASSED = 2  # the values returned: it was an anomaly
     CHANGED = 3  # they stayed: a change of state
     UNDONE = 4  # the change of state reverted
@@ -76,7 +77,8 @@ _FLOATS = (
     *("other_mu", "other_kappa", "other_alpha", "other_beta", "other_shape", "other_rate"),
     *("step_mu", "step_kappa", "step_alpha", "step_beta"),
     *(f"{statistic.name.lower()}_{field}" for statistic in Statistic for field in Tail._fields),
-    *("samples", "last", "quantum", "surprise", "spell", "expected", "low", "high", "hours_visits", "hours_squares"),
+    *("samples", "last", "quantum", "surprise", "spell", "expected", "low", "high", "loudest"),
+    *("hours_visits", "hours_squares"),
 )
 _INTS = ("last_window", "seen", "changes", "run", "back", "outside")
 _BYTES = ("is_count", "phase")
@@ -85,8 +87,6 @@ FIELDS: dict[str, np.dtype] = (
     | {name: np.dtype(np.int64) for name in _INTS}
     | {name: np.dtype(np.uint8) for name in _BYTES}
 )
-BYTES_PER_SERIES = sum(kind.itemsize for kind in FIELDS.values()) + 3 * BINS * 4
-
 
 Columns = dict[str, NDArray[Any]]
 
@@ -97,6 +97,8 @@ class Judgement:
 
     rows: Ints
     score: Floats  # -ln of the calibrated probability of an outcome less likely than this one
+    news: Floats  # the score given what the episode has scored before: -ln of the ratio of the probabilities
+    told: Bools  # whether that is worth to be told
     statistic: Ints  # the Statistic that spoke loudest
     turn: Ints  # Turn
     observed: Floats
@@ -109,12 +111,11 @@ class Model:
     """All series of one shard. `columns[name][row]` is the state; see FIELDS."""
 
     def __init__(
-        self, settings: DetectorSettings, columns: Columns | None = None, profiles: Profiles | None = None
+        self, settings: DetectorSettings, columns: Columns | None = None, season: Season | None = None
     ) -> None:
         self.settings = settings
         self.columns = columns or {name: np.zeros(0, kind) for name, kind in FIELDS.items()}
-        empty = np.zeros((len(self), 3, BINS), np.float32)
-        self.season = Season(empty if profiles is None else profiles.reshape(empty.shape))
+        self.season = season or Season()
 
     def __len__(self) -> int:
         return len(self.columns["seen"])
@@ -132,14 +133,16 @@ class Model:
     def retain(self, rows: Ints) -> None:
         """Drop all series but these; they are numbered anew, in this order."""
         self.columns = {name: column[rows] for name, column in self.columns.items()}
-        self.season = Season(self.season.profiles[rows])
+        self.season.retain(rows)
 
     def step(self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float) -> Judgement:
         """Judge, then learn, one window of the series `rows`: a metric's mean or a template's count, and its samples.
 
         `window` is the window's number (end time / size); `threshold` the score from which a surprise is told.
+        Below it, from EPISODE_SCORE on, an episode takes its course untold.
         """
-        part = {name: column[rows] for name, column in self.columns.items()}
+        every = len(rows) == len(self) and bool((rows == np.arange(len(self))).all())
+        part = dict(self.columns) if every else {name: column[rows] for name, column in self.columns.items()}
         x = _to_model_scale(value, part["is_count"])
         _begin(part, x, samples, window)
         hour = hour_of(((np.broadcast_to(window, rows.shape) - 1) * self.settings.window_seconds).astype(np.int64))
@@ -150,15 +153,23 @@ class Model:
         # The smallest of several probabilities, times their number (Bonferroni).
         score = np.maximum(scores.max(axis=0) - np.log(np.maximum((scores > 0).sum(axis=0), 1)), 0.0)
         score = score * (part["seen"] >= self.settings.warmup_windows)
-        turn = self._turn(part, x, score >= threshold)
+        turn = self._turn(part, x, score >= min(EPISODE_SCORE, threshold))
+        news = score - np.where(part["phase"] == Phase.EPISODE, part["loudest"], 0.0)
+        part["loudest"] = score + np.maximum(-news, 0.0)
         self._learn_hours(part, evidence, rows, hour)
         self._learn(part, evidence, turn)
         _transit(part, evidence, statistic, turn)
-        part["last"], part["last_window"] = x, np.broadcast_to(window, rows.shape)
+        part["last"], part["last_window"] = x, np.array(np.broadcast_to(window, rows.shape), np.int64)
+        self._store(part, None if every else rows)
+        expected, low, high = (_to_own_scale(part[name], part["is_count"]) for name in ("expected", "low", "high"))
+        return Judgement(rows, score, news, news >= threshold, statistic, turn, value, expected, low, high)
+
+    def _store(self, part: Columns, rows: Ints | None) -> None:
+        if rows is None:
+            self.columns = part
+            return
         for name, column in part.items():
             self.columns[name][rows] = column
-        expected, low, high = (_to_own_scale(part[name], part["is_count"]) for name in ("expected", "low", "high"))
-        return Judgement(rows, score, statistic, turn, value, expected, low, high)
 
     def _turn(self, part: Columns, x: Floats, alarm: Bools) -> Ints:
         """What this window does to each series' episode (Turn); counts its windows inside and outside."""
@@ -279,19 +290,19 @@ class Evidence:
             step_trust=_trust((jump - jumps.mu) / jumps.scale(jump_weight, whole, floor), limit < MAX_SCORE),
         )
 
-    def interval(self, last: Floats, statistic: Ints) -> tuple[Floats, Floats, Floats]:
-        """Expected value and 99 % interval of the loudest statistic's predictive, on the model's scale."""
-        choices = [statistic == Statistic.STEP, statistic == Statistic.SEASON]
-        whole = np.ones_like(self.x)
-        mean, spread, freedom = self.usual
-        normal, jumps = self.normal, self.jumps
+    def interval(self, at: Ints, last: Floats, statistic: Ints) -> tuple[Floats, Floats, Floats]:
+        """Of some rows, on the model's scale: the loudest statistic's expected value and 99 % interval."""
+        choices = [statistic[at] == Statistic.STEP, statistic[at] == Statistic.SEASON]
+        mean, spread, freedom = (values[at] for values in self.usual)
+        normal, jumps = (Nig(*(values[at] for values in posterior)) for posterior in (self.normal, self.jumps))
+        floor, independence, whole = self.floor[at], self.independence[at], np.ones(len(at))
         scale = np.select(
             choices,
-            [jumps.scale(self.jump_weight, whole, self.floor), spread],
-            normal.scale(self.weight, self.independence, self.floor),
+            [jumps.scale(self.jump_weight[at], whole, floor), spread],
+            normal.scale(self.weight[at], independence, floor),
         )
-        freedom = np.select(choices, [jumps.freedom(whole), freedom], normal.freedom(self.independence))
-        center = np.select(choices, [last + jumps.mu, mean], normal.mu)
+        freedom = np.select(choices, [jumps.freedom(whole), freedom], normal.freedom(independence))
+        center = np.select(choices, [last[at] + jumps.mu, mean], normal.mu)
         half = stdtrit(freedom, INTERVAL) * scale
         return center, center - half, center + half
 
@@ -311,9 +322,8 @@ def _transit(part: Columns, evidence: Evidence, statistic: Ints, turn: Ints) -> 
 
 
 def _open_episode(part: Columns, evidence: Evidence, statistic: Ints, started: Bools) -> None:
-    expected, low, high = evidence.interval(part["last"], statistic)
-    for name, values in (("expected", expected), ("low", low), ("high", high)):
-        part[name] = np.where(started, values, part[name])
+    at = np.flatnonzero(started)
+    part["expected"][at], part["low"][at], part["high"][at] = evidence.interval(at, part["last"], statistic)
     one = np.ones_like(evidence.x)
     variance = np.maximum(evidence.normal.variance(), np.square(evidence.floor))
     _store_where(part, "other_", started, Nig(evidence.x, one, one, variance))

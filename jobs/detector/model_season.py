@@ -7,6 +7,7 @@ from jobs.detector.model_tails import Floats, student_t_score
 
 HOURS = 24
 BINS = 2 * HOURS  # the hours of a working day, then those of a weekend; UTC
+BYTES_OF_PROFILE = 3 * BINS * 4
 VISITS = 30.0  # visits of an hour that are remembered
 POOLED = 4.0  # visits that the spread of all hours together is worth beside an hour's own
 FEWEST_VISITS = 2.0
@@ -30,8 +31,12 @@ class Season:
     the one of all hours together (the moderated t of Smyth 2004).
     """
 
-    def __init__(self, profiles: Profiles) -> None:
-        self.profiles = profiles
+    def __init__(self, profiles: Profiles | None = None) -> None:
+        empty = np.zeros(0, np.float32) if profiles is None else profiles
+        self.profiles = empty.reshape(-1, 3, BINS)
+
+    def retain(self, rows: Ints) -> None:
+        self.profiles = self.profiles[rows]
 
     def grow(self, series: int) -> None:
         """Add empty profiles until there are so many."""
@@ -59,3 +64,20 @@ class Season:
         for part, values in enumerate((after, mean + shift, squares * kept + added)):
             self.profiles[rows, part, hour] = values
         return np.asarray(added)
+
+
+class NoSeason(Season):
+    """In place of a profile where none is kept: nothing is known of any hour."""
+
+    def grow(self, series: int) -> None:
+        pass
+
+    def retain(self, rows: Ints) -> None:
+        pass
+
+    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        nothing = np.zeros_like(x)
+        return nothing, x, nothing + 1.0, nothing + 1.0
+
+    def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> Floats:
+        return np.zeros_like(x)

@@ -35,9 +35,12 @@ def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> N
     return {**record, "phase": phase, "time_unix_nano": time_unix_nano, **changes}
 
 
-def anomaly_text(record: Novelty, window_seconds: float, others: list[str]) -> str:
-    """What was seen and what was expected; `others` are the series that moved at the same time, strongest first."""
-    return _subject(record, window_seconds) + f"; expected {_range(record)}{_company(others)}"
+def anomaly_text(record: Novelty, seconds: float, many: bool, others: list[str]) -> str:
+    """What was seen in so many seconds (`many`: in a block of windows) and what was expected.
+
+    `others` are the series that moved at the same time, strongest first.
+    """
+    return _subject(record, seconds, many) + f"; expected {_range(record)}{_company(others)}"
 
 
 def state_change_text(record: Novelty, mean: float) -> str:
@@ -54,11 +57,11 @@ def learned_text(record: Novelty) -> str:
     return f"{_what(record)} on {record['machine']}: the new state is the normal one now"
 
 
-def _subject(record: Novelty, window_seconds: float) -> str:
+def _subject(record: Novelty, seconds: float, many: bool) -> str:
     if record["kind"] == "log":
-        times = f"{record['observed']:.0f} times in {window_seconds:g} s"
-        return f"{_what(record)} came {times} on {record['machine']}"
-    return f"{_what(record)} on {record['machine']} is {_amount(record, record['observed'])}"
+        return f"{_what(record)} came {record['observed']:.0f} times in {seconds:g} s on {record['machine']}"
+    mean = f" in the mean of {seconds:g} s" if many else ""
+    return f"{_what(record)} on {record['machine']} is {_amount(record, record['observed'])}{mean}"
 
 
 def _what(record: Novelty) -> str:

@@ -1,7 +1,11 @@
 """Settings of the detector: one set for all data; environment variables have the prefix KAPPA_DETECTOR_."""
 
+from math import log
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+LEAST_THRESHOLD = 8.0
 
 
 class DetectorSettings(BaseSettings):
@@ -32,3 +36,8 @@ class DetectorSettings(BaseSettings):
     @property
     def windows_per_day(self) -> float:
         return 86400.0 / self.window_seconds
+
+    def threshold(self, series: int) -> float:
+        """The score whose probability spends the budget of alarms evenly over a day of so many series."""
+        judgements = series * self.shards * self.windows_per_day
+        return max(log(judgements / self.alarms_per_day), LEAST_THRESHOLD)

@@ -13,8 +13,9 @@ import orjson
 from numpy.typing import NDArray
 
 from jobs.detector import novelties
-from jobs.detector.model import Ints, Judgement, Model, Turn
+from jobs.detector.model import Ints, Judgement, Turn
 from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson
+from jobs.detector.model_scales import SCALES, Scales
 from jobs.detector.model_tails import Floats
 from jobs.detector.novelties import Novelty
 from jobs.detector.settings import DetectorSettings
@@ -26,7 +27,6 @@ Arrays = dict[str, NDArray[Any]]
 SILENCE_SCORE = 4.0  # a machine is missed when so many silent windows had a probability below e^-4
 NEW_TEMPLATE_SCORE = 8.0  # a new template is told when so many lines of it, after never any, score this
 NEWS_SCORE = 2.5  # and any new series only where its machine seldom has news
-LEAST_THRESHOLD = 8.0
 COMPACT_EVERY = 360  # windows
 
 
@@ -46,15 +46,17 @@ class Shard:
         self.machines: list[str] = header["machines"]
         self.inventories: list[dict[str, Any] | None] = header["inventories"]
         self.definitions: list[list[str | None]] = header["definitions"]  # kind, series, name, unit
-        self.open: dict[int, Novelty] = {int(row): record for row, record in header["open"]}
+        self.open: dict[int, Novelty] = {int(row): record for row, _, record in header["open"]}
+        self.scale_of: dict[int, int] = {
+            int(row): scale for row, scale, _ in header["open"]
+        }  # that told it, in windows
         self.silent: dict[int, Novelty] = {int(machine): record for machine, record in header["silent"]}
         self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in header["young"]]
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
-        columns = {name[2:]: array for name, array in arrays.items() if name.startswith("m_")}
-        self.model = Model(settings, columns or None, arrays.get("season"))
+        self.model = Scales(settings, arrays)
         self.pending = _split(arrays["pending"], arrays["pending_lengths"])
         self.machine_index = {name: index for index, name in enumerate(self.machines)}
         self._index_series()
@@ -64,7 +66,7 @@ class Shard:
             "machines": self.machines,
             "inventories": self.inventories,
             "definitions": self.definitions,
-            "open": list(self.open.items()),
+            "open": [(row, self.scale_of[row], record) for row, record in self.open.items()],
             "silent": list(self.silent.items()),
             "young": self.young,
             "first_window": self.first_window,
@@ -73,8 +75,7 @@ class Shard:
         waiting = np.frombuffer(b"".join(self.pending), np.uint8)
         lengths = np.array([len(raw) for raw in self.pending], np.int64)
         arrays: Arrays = {**self.series, **self.life, "pending": waiting, "pending_lengths": lengths}
-        arrays |= {"season": self.model.season.profiles.reshape(-1)}
-        return pack(header, arrays | {f"m_{name}": column for name, column in self.model.columns.items()})
+        return pack(header, arrays | self.model.dump())
 
     def feed(self, records: Iterable[bytes]) -> list[Novelty]:
         """Take records in offset order; returns what the ticks among them made known."""
@@ -128,18 +129,14 @@ class Shard:
         known = len(self.model)
         rows, values, samples = self._observations(window, records, present)
         if len(rows):
-            judgement = self.model.step(window, rows, values, samples, self._threshold())
-            told += self._tell(judgement, time)
-            told += self._tell_new_series(judgement, known, window, time)
+            judgements = self.model.step(window, rows, values, samples, self.settings.threshold(len(self.model)))
+            for scale, judgement in zip(SCALES, judgements, strict=False):
+                told += self._tell(judgement, scale, time)
+            told += self._tell_new_series(judgements[0], known, window, time)
         told += self._miss(window, time)
         if window % COMPACT_EVERY == 0:
             self._compact(window)
         return told
-
-    def _threshold(self) -> float:
-        """The score whose probability spends the fleet's budget of alarms evenly over all judgements of a day."""
-        judgements = len(self.model) * self.settings.shards * self.settings.windows_per_day
-        return max(log(judgements / self.settings.alarms_per_day), LEAST_THRESHOLD)
 
     # Machines
 
@@ -289,26 +286,27 @@ class Shard:
     def _absent_counts(self, rows: Ints, present: Ints) -> Ints:
         here = np.zeros(len(self.machines), bool)
         here[present] = True
-        absent = (self.model.columns["is_count"] > 0) & here[self.series["machine"]]
+        absent = (self.model.windows.columns["is_count"] > 0) & here[self.series["machine"]]
         absent[rows] = False
         return np.flatnonzero(absent)
 
     # Novelties of series
 
-    def _tell(self, judgement: Judgement, time: int) -> list[Novelty]:
-        """What the turns of this window say. One machine tells one surprise at a time; the others keep it company."""
-        turned = np.flatnonzero(judgement.turn)
+    def _tell(self, judgement: Judgement, scale: int, time: int) -> list[Novelty]:
+        """What this window says. One machine tells one surprise at a time; the others keep it company."""
         told = []
-        for at in turned[judgement.turn[turned] != Turn.STARTED].tolist():
-            told += self._tell_turn(judgement, at, time)
-        return told + self._tell_starts(judgement, turned[judgement.turn[turned] == Turn.STARTED], time)
+        for at in np.flatnonzero(judgement.turn).tolist():
+            told += self._tell_turn(judgement, at, scale, time)
+        return told + self._tell_starts(judgement, scale, time)
 
-    def _tell_turn(self, judgement: Judgement, at: int, time: int) -> list[Novelty]:
-        """An update or end of a novelty; nothing of a series that only kept company."""
+    def _tell_turn(self, judgement: Judgement, at: int, scale: int, time: int) -> list[Novelty]:
+        """An update or end of a novelty; nothing of an episode that was not told, or only kept company."""
         row, turn = int(judgement.rows[at]), Turn(judgement.turn[at])
         record = self.open.get(row)
-        if record is None:
+        if record is None or self.scale_of[row] != scale:
             return []
+        if turn == Turn.STARTED:
+            return self._learned_early(row, time)
         now = {"observed": float(judgement.observed[at]), "score": float(judgement.score[at])}
         now["probability"] = float(np.exp(-now["score"]))
         if turn == Turn.CHANGED:
@@ -318,37 +316,47 @@ class Shard:
             )
             self.open[row] = record
             return [record]
-        del self.open[row]
+        self._close(row)
         if turn == Turn.LEARNED:
             return [novelties.later(record, "end", time, **now, text=novelties.learned_text(record))]
         text = novelties.returned_text(record, undone=turn == Turn.UNDONE)
         return [novelties.later(record, "end", time, **now, verdict="anomaly", text=text)]
 
-    def _tell_starts(self, judgement: Judgement, started: Ints, time: int) -> list[Novelty]:
+    def _tell_starts(self, judgement: Judgement, scale: int, time: int) -> list[Novelty]:
         """One novelty a machine, led by its strongest series; none where the machine's surprise is already told."""
-        strongest_first = started[np.lexsort((judgement.rows[started], -judgement.score[started]))]
+        news = np.flatnonzero(judgement.told)
+        strongest_first = news[np.lexsort((judgement.rows[news], -judgement.score[news]))]
         by_machine: dict[int, list[int]] = {}
         for at in strongest_first.tolist():
-            by_machine.setdefault(int(self.series["machine"][judgement.rows[at]]), []).append(at)
+            if self.open.get(int(judgement.rows[at]), {}).get("verdict") != "anomaly":
+                by_machine.setdefault(int(self.series["machine"][judgement.rows[at]]), []).append(at)
         busy = self._machines_in_episode()
         told: list[Novelty] = []
         for machine, positions in sorted(by_machine.items()):
             for at in positions:
                 told += self._learned_early(int(judgement.rows[at]), time)
             if machine not in busy:
-                told.append(self._tell_start(judgement, machine, positions, time))
+                told.append(self._tell_start(judgement, machine, positions, scale, time))
         return told
 
     def _machines_in_episode(self) -> set[int]:
-        phase, machine = self.model.columns["phase"], self.series["machine"]
-        return {int(machine[row]) for row, record in self.open.items() if record["verdict"] == "anomaly" and phase[row]}
+        """Those that tell a surprise of single windows; one of a larger scale lasts too long to silence all others."""
+        phase, machine = self.model.windows.columns["phase"], self.series["machine"]
+        open_anomalies = (row for row, record in self.open.items() if record["verdict"] == "anomaly")
+        return {int(machine[row]) for row in open_anomalies if self.scale_of[row] == 1 and phase[row]}
 
     def _learned_early(self, row: int, time: int) -> list[Novelty]:
         """A new surprise in a changed state makes that state final."""
-        record = self.open.pop(row, None)
-        return [novelties.later(record, "end", time, text=novelties.learned_text(record))] if record else []
+        if row not in self.open:
+            return []
+        record = self._close(row)
+        return [novelties.later(record, "end", time, text=novelties.learned_text(record))]
 
-    def _tell_start(self, judgement: Judgement, machine: int, positions: list[int], time: int) -> Novelty:
+    def _close(self, row: int) -> Novelty:
+        del self.scale_of[row]
+        return self.open.pop(row)
+
+    def _tell_start(self, judgement: Judgement, machine: int, positions: list[int], scale: int, time: int) -> Novelty:
         lead, others = positions[0], positions[1:]
         row = int(judgement.rows[lead])
         kind, series, name, unit = self._describe(row)
@@ -368,8 +376,8 @@ class Shard:
             expected_high=float(judgement.high[lead]),
         )
         company = [str(self._describe(int(judgement.rows[at]))[1]) for at in others]
-        record["text"] = novelties.anomaly_text(record, self.settings.window_seconds, company)
-        self.open[row] = record
+        record["text"] = novelties.anomaly_text(record, scale * self.settings.window_seconds, scale > 1, company)
+        self.open[row], self.scale_of[row] = record, scale
         return record
 
     def _describe(self, row: int) -> list[str | None]:
@@ -388,7 +396,7 @@ class Shard:
 
     def _tell_news(self, judgement: Judgement, at: Ints, machine: int, lived: int, window: int) -> list[Novelty]:
         rows = judgement.rows[at]
-        is_count = self.model.columns["is_count"][rows] > 0
+        is_count = self.model.windows.columns["is_count"][rows] > 0
         unheard = GammaPoisson(np.full(len(at), JEFFREYS), np.full(len(at), lived + 1.0))
         scores = np.where(is_count, unheard.score(judgement.observed[at]), NEW_TEMPLATE_SCORE)
         if scores.max() < NEW_TEMPLATE_SCORE:
@@ -440,6 +448,7 @@ class Shard:
         self.definitions = [self.definitions[index] for index in used.tolist()]
         place = {int(row): at for at, row in enumerate(rows)}
         self.open = {place[row]: record for row, record in self.open.items()}
+        self.scale_of = {place[row]: scale for row, scale in self.scale_of.items()}
         self._index_series()
 
 

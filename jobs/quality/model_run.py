@@ -6,38 +6,63 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.detector.model import Judgement, Model, Phase, Turn
+from jobs.detector.model import Judgement
+from jobs.detector.model_scales import LENIENCE, Quiet, Scales
 from jobs.detector.model_tails import Floats
 from jobs.detector.settings import DetectorSettings
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+LEAST = 6.0  # no threshold of interest is lower
+
+
+class Surprise(NamedTuple):
+    """What one row of the data may tell: of which scale and series, scores on the scale of single windows."""
+
+    at: int
+    scale: int
+    series: Ints
+    window: Ints
+    score: Floats
+    news: Floats
 
 
 class Scores(NamedTuple):
-    """By window and series: the score of what is told, 0 where nothing new is, and the score of every window."""
+    """By row and series, shape (windows, series): the score of every window, and what is told."""
 
-    told: Floats
     every: Floats
-    started: NDArray[np.bool_]
+    told: Bools
+    surprises: list[Surprise]
+
+    def told_at(self, threshold: float) -> Bools:
+        """What would be told at another threshold; not below LEAST nor the one of the run."""
+        told = np.zeros_like(self.told)
+        quiet = Quiet.of(told.shape[1])
+        for at, scale, series, window, score, news in self.surprises:
+            told[at, series] |= quiet.pass_on(scale, series, score, news >= threshold, window)
+        return told
 
 
 def run(values: Floats, windows: Ints, settings: DetectorSettings, threshold: float) -> Scores:
     """Judge `values` (windows, series; NaN is a gap) at these window numbers, of the same shape or (windows, 1)."""
-    model = Model(settings)
+    model = Scales(settings)
     model.add(np.zeros(values.shape[1], bool), np.zeros(values.shape[1], np.int64), 0)
-    told, every, started = np.zeros(values.shape), np.zeros(values.shape), np.zeros(values.shape, bool)
-    for at, (rows, resting, judgement) in enumerate(_steps(model, values, windows, threshold)):
-        every[at, rows] = judgement.score
-        told[at, rows] = np.where(resting, 0.0, judgement.score)
-        started[at, rows] = judgement.turn == Turn.STARTED
-    return Scores(told, every, started)
-
-
-def _steps(
-    model: Model, values: Floats, windows: Ints, threshold: float
-) -> Iterator[tuple[Ints, NDArray[np.bool_], Judgement]]:
     numbers = np.broadcast_to(windows, values.shape)
+    scores = Scores(np.zeros(values.shape), np.zeros(values.shape, bool), [])
     for at in range(len(values)):
         rows = np.flatnonzero(np.isfinite(values[at]))
-        resting = model.columns["phase"][rows] == Phase.EPISODE
-        yield rows, resting, model.step(numbers[at, rows], rows, values[at, rows], np.ones(len(rows)), threshold)
+        judgements = model.step(numbers[at, rows], rows, values[at, rows], np.ones(len(rows)), threshold)
+        for scale, judgement in enumerate(judgements):
+            score = np.where(judgement.score > 0, judgement.score + LENIENCE[scale], 0.0)
+            scores.every[at, judgement.rows] = np.maximum(scores.every[at, judgement.rows], score)
+            scores.told[at, judgement.rows] |= judgement.told
+            scores.surprises.extend(_surprises(at, scale, judgement, numbers[at]))
+    return scores
+
+
+def _surprises(at: int, scale: int, judgement: Judgement, windows: Ints) -> Iterator[Surprise]:
+    news = judgement.news + LENIENCE[scale]
+    some = (news >= LEAST) & (judgement.score > 0)
+    if some.any():
+        series = judgement.rows[some]
+        yield Surprise(at, scale, series, windows[series], judgement.score[some] + LENIENCE[scale], news[some])

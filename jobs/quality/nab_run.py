@@ -9,44 +9,50 @@ from jobs.detector.settings import DetectorSettings
 from jobs.quality import model_run
 from jobs.quality.nab import PROFILES, DataSet, score
 
-# Episodes start at the lowest threshold that the sweep may want; higher ones then only hide some of them.
-SWEEP_FROM = 6.0
+THRESHOLDS = np.arange(6.0, 16.0, 0.25).tolist()
 
 
 def measure(data: Sequence[DataSet]) -> dict[str, float]:
-    """The score of each profile at its best threshold, and the standard one at the shipped threshold ("unfitted")."""
-    swept = scores(data, SWEEP_FROM)
-    result = {name: score(data, swept, profile) for name, profile in PROFILES.items()}
-    limit = shipped_threshold(min(_interval(item) for item in data))
-    return result | {"unfitted": score(data, scores(data, limit), PROFILES["standard"], limit)}
+    """The score of each profile at its best threshold, and the standard one at the shipped threshold ("unfitted").
+
+    All files together are the fleet that the budget of alarms is for.
+    """
+    runs = _runs(data)
+    swept = [_told(data, runs, threshold) for threshold in THRESHOLDS]
+    best = {
+        name: max(score(data, told, profile, threshold=1.0) for told in swept) for name, profile in PROFILES.items()
+    }
+    return best | {"unfitted": score(data, _told(data, runs, None), PROFILES["standard"], threshold=1.0)}
 
 
-def shipped_threshold(seconds: float) -> float:
-    """The threshold of the default budget for one series with windows of this length."""
-    settings = DetectorSettings(window_seconds=seconds)
-    return float(np.log(settings.windows_per_day / settings.alarms_per_day))
-
-
-def scores(data: Sequence[DataSet], threshold: float) -> dict[str, Floats]:
-    """What is told of each row: the score where a novelty may start, 0 while one lasts."""
+def _runs(data: Sequence[DataSet]) -> dict[int, model_run.Scores]:
+    """By interval in s: all files of that interval side by side, in the order that they have in `data`."""
     intervals = np.array([_interval(item) for item in data])
-    told: dict[str, Floats] = {}
-    for seconds in np.unique(intervals):
-        group = [item for item, interval in zip(data, intervals, strict=True) if interval == seconds]
-        told |= _of_one_interval(group, int(seconds), threshold)
-    return told
+    groups = {seconds: np.flatnonzero(intervals == seconds).tolist() for seconds in np.unique(intervals).tolist()}
+    return {
+        seconds: _of_one_interval([data[at] for at in group], seconds, len(data)) for seconds, group in groups.items()
+    }
+
+
+def _told(data: Sequence[DataSet], runs: dict[int, model_run.Scores], threshold: float | None) -> dict[str, Floats]:
+    """By file: 1 in each row that tells something, at this threshold or at the shipped one."""
+    columns = {
+        seconds: iter((scores.told if threshold is None else scores.told_at(threshold)).T)
+        for seconds, scores in runs.items()
+    }
+    return {item.name: next(columns[_interval(item)])[: len(item.times)].astype(np.float64) for item in data}
 
 
 def _interval(item: DataSet) -> int:
     return int(np.median(np.diff(item.times[: item.probation])))
 
 
-def _of_one_interval(group: Sequence[DataSet], seconds: int, threshold: float) -> dict[str, Floats]:
+def _of_one_interval(group: Sequence[DataSet], seconds: int, fleet: int) -> model_run.Scores:
     longest = max(len(item.times) for item in group)
     values = np.full((longest, len(group)), np.nan)
     windows = np.zeros((longest, len(group)), np.int64)
     for column, item in enumerate(group):
         values[: len(item.times), column] = item.values
         windows[: len(item.times), column] = item.times // seconds + 1
-    told = model_run.run(values, windows, DetectorSettings(window_seconds=float(seconds)), threshold).told
-    return {item.name: told[: len(item.times), column] for column, item in enumerate(group)}
+    settings = DetectorSettings(window_seconds=float(seconds))
+    return model_run.run(values, windows, settings, settings.threshold(fleet))

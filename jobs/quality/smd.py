@@ -76,8 +76,7 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
 
 def threshold(series: int) -> float:
     """The score that spends the default budget of alarms, as in production, for one machine."""
-    settings = DetectorSettings(window_seconds=MINUTE)
-    return float(np.log(series * settings.windows_per_day / settings.alarms_per_day))
+    return DetectorSettings(window_seconds=MINUTE).threshold(series)
 
 
 def machine_score(scores: Floats) -> Floats:

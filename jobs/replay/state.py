@@ -46,7 +46,7 @@ def series(spark: SparkSession, settings: Settings) -> list[Series]:
 
 def _of_shard(number: int, blob: bytes) -> Iterator[Series]:
     shard = Shard(DetectorSettings(), blob)
-    columns = {name: column.tolist() for name, column in shard.model.columns.items()}
+    columns = {name: column.tolist() for name, column in shard.model.windows.columns.items()}
     machines = [shard.machines[machine] for machine in shard.series["machine"].tolist()]
     for row, definition in enumerate(shard.series["definition"].tolist()):
         kind, name, _, unit = shard.definitions[definition]

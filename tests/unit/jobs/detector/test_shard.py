@@ -179,3 +179,19 @@ def test_a_machine_tells_one_surprise_at_a_time() -> None:
     starts = [n for n in told(stream(31, everything)) if n["phase"] == "start"]
     assert len(starts) == 1
     assert "also" in str(starts[0]["text"])
+
+
+def test_a_small_shift_that_stays_is_told_by_the_mean_of_its_windows() -> None:
+    def shifted(window: int) -> list[dict[str, object]]:
+        first, *rest = usual("vm-1", window)
+        return [metric("metric-0", float(first["mean"]) + 3.0), *rest]  # type: ignore[arg-type]
+
+    novelties = told(stream(800, {("vm-1", w): shifted(w) for w in range(600, 800)}))
+    start = novelties[0]
+    assert (start["phase"], start["machine"], start["series"]) == ("start", "vm-1", "metric-0")
+    assert "in the mean of 120 s" in str(start["text"])
+    assert {novelty["id"] for novelty in novelties} == {start["id"]}
+
+
+def test_usual_data_tell_nothing_for_an_hour() -> None:
+    assert told(stream(360)) == []
