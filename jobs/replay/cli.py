@@ -237,7 +237,8 @@ def diff(
     registry = Registry.read(settings.kafka_bootstrap)
     declared = load_topics(settings.topics_file)
     both = [promotion.watch(name, registry, settings) for name in (first, second)]
-    topics = comparison.differing_topics(*(registry.topics(name, declared) for name in (first, second)))
+    jobs = {*both[0].generation.jobs} & {*both[1].generation.jobs}
+    topics = comparison.differing_topics(registry.topics(first, declared), registry.topics(second, declared), jobs)
     since = max(watched.generation.begin_ms or 0 for watched in both)
     end = parse_time(until) if until else min(watched.reached() for watched in both)
     found = comparison.diff(topics, comparison.reader(settings.kafka_bootstrap), since, end)

@@ -1,7 +1,7 @@
 """Two generations, record by record: what only one of them holds, and which fields differ."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import zip_longest
@@ -11,6 +11,7 @@ import orjson
 
 from connectors.reader import read_topic
 from infra.topics import TopicMap
+from jobs.replay.registry import CHAIN
 
 Record = dict[str, Any]
 Identity = tuple[str, str, int]  # id, phase, time: a novelty is told several times under one id
@@ -64,15 +65,18 @@ class Diff:
         )
 
 
-def differing_topics(first: TopicMap, second: TopicMap) -> dict[str, tuple[str, str]]:
+def differing_topics(first: TopicMap, second: TopicMap, jobs: Collection[str]) -> dict[str, tuple[str, str]]:
     """The topics of which the generations have one each: by name in the map, their two names.
 
-    Without those that are not archived: what is provisional depends on when ticks came, and is no part of history.
+    `jobs` are those that both run: a topic that others write too (`events.rejected`: enrichment and indexer) holds only
+    a part where these don't run. Without topics that are not archived: what is provisional depends on when ticks came,
+    and is no part of history.
     """
     return {
         key: (first[key].name, second[key].name)
         for key, topic in first.topics.items()
-        if topic.derived and topic.archive != "none" and first[key].name != second[key].name
+        if topic.archive != "none" and first[key].name != second[key].name
+        if (writers := {*CHAIN} & {*topic.written_by}) and writers <= {*jobs}
     }
 
 

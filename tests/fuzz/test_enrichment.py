@@ -1,5 +1,6 @@
 """100,000 bad records through decoders and enrichment: nothing fails, in = events + late + rejected, exactly."""
 
+import gc
 import json
 import os
 import random
@@ -78,6 +79,7 @@ def outcome(spark):
                 codes.append(parsed["code"])
             else:
                 counts[record.topic] += len(parsed["events"])
+        gc.collect()  # the JVM holds a frame's values for as long as Python holds the frame
         return found
 
     return run
