@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from infra.errors import UserError
-from jobs.quality import nab, nab_run, smd
+from jobs.quality import nab, nab_run, nezha, smd
 from jobs.quality.peers import PEERS
 
 app = typer.Typer()
@@ -21,6 +21,9 @@ def quality(
     smd_folder: Annotated[
         Path | None, typer.Option("--smd", help="a folder of SMD's form: NAME.test.csv.gz ...")
     ] = None,
+    nezha_folder: Annotated[
+        Path | None, typer.Option("--nezha", help="a folder of Nezha's form: faulty-DAY/, fault_free/")
+    ] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
     report: Annotated[Path, typer.Option("--json", help="where the report goes")] = Path("build/quality.json"),
 ) -> None:
@@ -28,8 +31,8 @@ def quality(
 
     Example: kappa quality --nab data/nab --smd data/smd --peer windowed_gaussian --json build/quality.json
     """
-    if nab_folder is None and smd_folder is None:
-        raise UserError("quality: nothing to measure; give --nab DIR or --smd DIR")
+    if nab_folder is smd_folder is nezha_folder is None:
+        raise UserError("quality: nothing to measure; give --nab DIR, --smd DIR or --nezha DIR")
     unknown = sorted(set(peers or []) - set(PEERS))
     if unknown:
         raise UserError(f"--peer {unknown[0]}: unknown; use {', '.join(PEERS)}")
@@ -40,6 +43,10 @@ def quality(
             figures["nab"] = nab_run.measure(data)
     if smd_folder is not None:
         figures["smd"] = _smd(smd.load(smd_folder), peers or [])
+    if nezha_folder is not None:
+        recording = nezha.load(nezha_folder)
+        with console.status(f"Nezha: {len(recording.faults)} faults"):
+            figures["nezha"] = nezha.measure(recording)
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     Console().print_json(orjson.dumps(figures).decode())
@@ -51,7 +58,8 @@ def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, dict[str, f
         scores = smd.ours(machines)
         limit = smd.threshold(machines[0].test.shape[1])
         figures["ours"] = smd.figures(machines, scores, limit)
-        figures["ours_at_peers_budget"] = smd.figures(machines, scores, None)
+        at_budget = smd.figures(machines, scores, None)
+        figures["ours"] |= {f"{name}_at_peers_budget": at_budget[name] for name in smd.AT_A_THRESHOLD}
     for name in peers:
         with console.status(f"SMD: {name}"):
             figures[name] = smd.figures(machines, smd.peer(machines, PEERS[name]), None)

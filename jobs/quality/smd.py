@@ -18,6 +18,8 @@ MINUTES_PER_DAY = 1440
 START = 28_000_000  # minutes since the epoch; the data have no clock
 ALARM_GAP = 10  # minutes between detections that belong to one alarm
 
+AT_A_THRESHOLD = ("events_found", "false_alarms_per_day")  # the figures that depend on one
+
 Bools = NDArray[np.bool_]
 Detector = Callable[[Floats], Floats]  # (minutes, metrics) -> a score a minute, in one pass
 
