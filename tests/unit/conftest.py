@@ -1,6 +1,11 @@
 """What unit tests share."""
 
+import os
+
 from hypothesis import settings
 
-settings.register_profile("kappa", deadline=None)  # cores are shared: time says nothing
-settings.load_profile("kappa")
+# Cores are shared: time says nothing. The same examples each time: a run that turns red is a change's doing.
+# HYPOTHESIS_PROFILE=search looks for new ones; what it finds becomes an @example.
+settings.register_profile("kappa", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "kappa"))
