@@ -10,14 +10,9 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 OTELCOL := build/otelcol/otelcol
 IMAGE := ghcr.io/kappa/kappa:0.1.0
-define NEWLINE
-
-
-endef
 # What `make quality` measures, of what is there, and beside what
 KAPPA_SHARED ?= ../shared
 DATA ?= $(KAPPA_SHARED)/data
-QUALITY_SETS := nab smd nezha
 PEERS ?= $(addprefix --peer ,windowed_gaussian online_ecod half_space_trees random_cut_forest)
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
@@ -136,8 +131,10 @@ bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's o
 
 .PHONY: quality
 quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD and Nezha beside its peers: build/quality.json, hours (DATA=folder)
-	$(foreach set,$(QUALITY_SETS),$(if $(wildcard $(DATA)/$(set)),,@echo "$(set): not measured, $(DATA)/$(set) is missing"$(NEWLINE)))
-	$(BIN)/kappa quality $(foreach set,$(QUALITY_SETS),$(if $(wildcard $(DATA)/$(set)),--$(set) $(DATA)/$(set))) $(PEERS)
+	@sets=(); for set in nab smd nezha; do \
+		if [ -d "$(DATA)/$$set" ]; then sets+=("--$$set" "$(DATA)/$$set"); \
+		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
+	$(BIN)/kappa quality "$${sets[@]}" $(PEERS)
 
 $(VENV)/.peers: requirements-bench.lock $(VENV)/.installed
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.lock

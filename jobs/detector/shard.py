@@ -6,7 +6,7 @@ on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
 
 from collections.abc import Iterable, Sequence
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -37,6 +37,13 @@ def fold(state: bytes | None, records: Sequence[bytes], settings: DetectorSettin
     return shard.dump(), told
 
 
+class Open(NamedTuple):
+    """A novelty of a series that has not ended, and the length of the windows that told it, in windows."""
+
+    scale: int
+    record: Novelty
+
+
 class Shard:
     """The state between two calls, unpacked. `machines`, `definitions` and rows only grow, but for `_compact`."""
 
@@ -46,10 +53,7 @@ class Shard:
         self.machines: list[str] = header["machines"]
         self.inventories: list[dict[str, Any] | None] = header["inventories"]
         self.definitions: list[list[str | None]] = header["definitions"]  # kind, series, name, unit
-        self.open: dict[int, Novelty] = {int(row): record for row, _, record in header["open"]}
-        self.scale_of: dict[int, int] = {
-            int(row): scale for row, scale, _ in header["open"]
-        }  # that told it, in windows
+        self.open: dict[int, Open] = {int(row): Open(scale, record) for row, scale, record in header["open"]}
         self.silent: dict[int, Novelty] = {int(machine): record for machine, record in header["silent"]}
         self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in header["young"]]
         self.first_window: int | None = header["first_window"]
@@ -66,7 +70,7 @@ class Shard:
             "machines": self.machines,
             "inventories": self.inventories,
             "definitions": self.definitions,
-            "open": [(row, self.scale_of[row], record) for row, record in self.open.items()],
+            "open": [(row, *told) for row, told in self.open.items()],
             "silent": list(self.silent.items()),
             "young": self.young,
             "first_window": self.first_window,
@@ -302,9 +306,10 @@ class Shard:
     def _tell_turn(self, judgement: Judgement, at: int, scale: int, time: int) -> list[Novelty]:
         """An update or end of a novelty; nothing of an episode that was not told, or only kept company."""
         row, turn = int(judgement.rows[at]), Turn(judgement.turn[at])
-        record = self.open.get(row)
-        if record is None or self.scale_of[row] != scale:
+        told = self.open.get(row)
+        if told is None or told.scale != scale:
             return []
+        record = told.record
         if turn == Turn.STARTED:
             return self._learned_early(row, time)
         now = {"observed": float(judgement.observed[at]), "score": float(judgement.score[at])}
@@ -314,9 +319,9 @@ class Shard:
             record = novelties.later(
                 record, "update", time, verdict="state_change", observed=now["observed"], text=text
             )
-            self.open[row] = record
+            self.open[row] = Open(scale, record)
             return [record]
-        self._close(row)
+        del self.open[row]
         if turn == Turn.LEARNED:
             return [novelties.later(record, "end", time, **now, text=novelties.learned_text(record))]
         text = novelties.returned_text(record, undone=turn == Turn.UNDONE)
@@ -328,7 +333,8 @@ class Shard:
         strongest_first = news[np.lexsort((judgement.rows[news], -judgement.score[news]))]
         by_machine: dict[int, list[int]] = {}
         for at in strongest_first.tolist():
-            if self.open.get(int(judgement.rows[at]), {}).get("verdict") != "anomaly":
+            known = self.open.get(int(judgement.rows[at]))
+            if known is None or known.record["verdict"] != "anomaly":
                 by_machine.setdefault(int(self.series["machine"][judgement.rows[at]]), []).append(at)
         busy = self._machines_in_episode()
         told: list[Novelty] = []
@@ -342,19 +348,17 @@ class Shard:
     def _machines_in_episode(self) -> set[int]:
         """Those that tell a surprise of single windows; one of a larger scale lasts too long to silence all others."""
         phase, machine = self.model.windows.columns["phase"], self.series["machine"]
-        open_anomalies = (row for row, record in self.open.items() if record["verdict"] == "anomaly")
-        return {int(machine[row]) for row in open_anomalies if self.scale_of[row] == 1 and phase[row]}
+        of_windows = (
+            row for row, (scale, record) in self.open.items() if scale == 1 and record["verdict"] == "anomaly"
+        )
+        return {int(machine[row]) for row in of_windows if phase[row]}
 
     def _learned_early(self, row: int, time: int) -> list[Novelty]:
         """A new surprise in a changed state makes that state final."""
-        if row not in self.open:
+        told = self.open.pop(row, None)
+        if told is None:
             return []
-        record = self._close(row)
-        return [novelties.later(record, "end", time, text=novelties.learned_text(record))]
-
-    def _close(self, row: int) -> Novelty:
-        del self.scale_of[row]
-        return self.open.pop(row)
+        return [novelties.later(told.record, "end", time, text=novelties.learned_text(told.record))]
 
     def _tell_start(self, judgement: Judgement, machine: int, positions: list[int], scale: int, time: int) -> Novelty:
         lead, others = positions[0], positions[1:]
@@ -377,7 +381,7 @@ class Shard:
         )
         company = [str(self._describe(int(judgement.rows[at]))[1]) for at in others]
         record["text"] = novelties.anomaly_text(record, scale * self.settings.window_seconds, scale > 1, company)
-        self.open[row], self.scale_of[row] = record, scale
+        self.open[row] = Open(scale, record)
         return record
 
     def _describe(self, row: int) -> list[str | None]:
@@ -447,8 +451,7 @@ class Shard:
         used, self.series["definition"] = np.unique(self.series["definition"], return_inverse=True)
         self.definitions = [self.definitions[index] for index in used.tolist()]
         place = {int(row): at for at, row in enumerate(rows)}
-        self.open = {place[row]: record for row, record in self.open.items()}
-        self.scale_of = {place[row]: scale for row, scale in self.scale_of.items()}
+        self.open = {place[row]: told for row, told in self.open.items()}
         self._index_series()
 
 

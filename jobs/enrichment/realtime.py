@@ -12,11 +12,13 @@ from functools import reduce
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import ArrayType
 
 from connectors.sources import PYTHON_ONLY, decoder
 from infra.topics import Topic, TopicMap
-from jobs.enrichment.inventory import Fact, follow_facts, history
+from jobs.enrichment.inventory import SCHEMA, Fact, follow_facts, history
 from jobs.enrichment.retry import topics_by_format
 from jobs.enrichment.transform import enrich
 from jobs.runtime.job import Context
@@ -24,10 +26,6 @@ from jobs.runtime.runner import Gate, run_queries
 from jobs.runtime.settings import Settings
 
 NAME = "enrichment-realtime"
-_HISTORY = (
-    "array<struct<machine string, history array<struct<valid_from bigint, valid_to bigint, known_from bigint,"
-    " type string, site string, hypervisor string, tenant string, role string>>>>"
-)
 
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
@@ -71,7 +69,7 @@ def readable(topics: TopicMap) -> list[Topic]:
 def inventory(spark: SparkSession, facts: dict[str, dict[int, Fact]]) -> DataFrame:
     """The facts as of now, as a table of constants: this mode can't join with a table that lies in memory."""
     rows = [{"machine": machine, "history": history(known.values())} for machine, known in facts.items()]
-    parsed = F.from_json(F.lit(orjson.dumps(rows).decode()), _HISTORY)
+    parsed = F.from_json(F.lit(orjson.dumps(rows).decode()), ArrayType(from_arrow_schema(SCHEMA)))
     return spark.range(1).select(F.inline(parsed))
 
 

@@ -59,7 +59,7 @@ def _of_shard(number: int, blob: bytes) -> Iterator[Series]:
             "shard": number,
             **model,
             "phase": Phase(model["phase"]).name.lower(),
-            "told": shard.open.get(row),
+            "told": told.record if (told := shard.open.get(row)) else None,
         }
 
 
