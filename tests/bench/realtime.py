@@ -26,7 +26,7 @@ from infra.admin import apply, connect
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
 from infra.topics import DEFAULT_MAP, TopicMap, load_topics
-from tests.chaos.processes import until
+from tests.waiting import until
 
 PORT = 31500
 START_SECONDS, WARM_SECONDS = 120.0, 20.0

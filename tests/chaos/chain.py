@@ -23,9 +23,10 @@ from jobs.chain import topics_of
 from jobs.indexer.indexer import KINDS
 from jobs.runtime.progress import latest_offsets
 from jobs.runtime.settings import Settings
-from tests.chaos.processes import Job, until
+from tests.chaos.processes import Job
 from tests.chaos.proxy import Proxy
 from tests.chaos.reading import last_ticks
+from tests.waiting import until
 
 SPARK_JOBS = ("enrichment", "statistics", "detector", "archive")
 JOBS = (*SPARK_JOBS, "indexer")

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -131,12 +130,3 @@ def _kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-
-
-def until(condition, seconds: float, otherwise: str, pause: float = 0.5) -> None:
-    """Returns once it holds; TimeoutError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{otherwise}: not within {seconds:.0f} s")
-        time.sleep(pause)

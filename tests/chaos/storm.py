@@ -9,7 +9,8 @@ from random import Random
 
 from infra.local.server import Server
 from tests.chaos.chain import Chain
-from tests.chaos.processes import Job, until
+from tests.chaos.processes import Job
+from tests.waiting import until
 
 PATIENCE_SECONDS = 75.0  # a job whose predecessor in the chain is dead has nothing to do: it is struck all the same
 DIES_SECONDS = 60.0  # how long a driver may take to notice that its JVM is gone

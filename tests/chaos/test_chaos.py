@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.chain import JOBS, SPARK_JOBS
-from tests.chaos.processes import Job, until
+from tests.chaos.processes import Job
 from tests.chaos.reading import read_topic
 from tests.chaos.storm import job_target, server_target, storm
+from tests.waiting import until
 
 KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
 SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))

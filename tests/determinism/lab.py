@@ -23,8 +23,9 @@ from infra.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from jobs.runtime.fold import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
-from tests.chaos.processes import Job, until
+from tests.chaos.processes import Job
 from tests.chaos.reading import Record, last_ticks, read_topic
+from tests.waiting import until
 
 START = 1_790_000_000 * SECOND
 HOUR = 3600 * SECOND

@@ -9,7 +9,7 @@ from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
 from tests.determinism.lab import Found, Lab, differences
 from tests.integration.conftest import free_ports
-from tests.integration.connectors.reading import until
+from tests.waiting import until
 
 REPORT = Path("build/determinism.json")
 LIVE = "live, while the hour is recorded"
@@ -34,7 +34,7 @@ def lab(tmp_path_factory):
     home = tmp_path_factory.mktemp("determinism")
     broker = KafkaBroker(home, free_ports(4), jars=default_jars())
     broker.spawn()
-    until(broker.ready, "the broker does not answer")
+    until(broker.ready, 60, "the broker does not answer")
     lab = Lab(home, broker.address)
     try:
         lab.prepare()

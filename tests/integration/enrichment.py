@@ -1,10 +1,10 @@
 """The enrichment job inside a test: its query on topics of the test's own, and what it wrote."""
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import orjson
 from pyspark.sql import SparkSession
@@ -16,8 +16,10 @@ from jobs.enrichment.job import JOB
 from jobs.runtime.job import Context
 from jobs.runtime.runner import ChainQuery, Gate
 from jobs.runtime.settings import Settings
+from tests.waiting import until
 
 DEADLINE_SECONDS = 200
+T = TypeVar("T")
 
 
 @contextmanager
@@ -58,9 +60,6 @@ def records_of(bootstrap: str, topic: str) -> list[dict]:
     return [record for record in records if "tick_unix_nano" not in record]
 
 
-def wait_for(found: Callable[[], object]) -> object:
+def wait_for(found: Callable[[], T]) -> T:
     """What `found` gives once it is true."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not (result := found()):
-        assert time.monotonic() < deadline, "it did not come in time"
-    return result
+    return until(found, DEADLINE_SECONDS, "it did not come")

@@ -1,9 +1,8 @@
 """Few topics of a test's own, and reading them back."""
 
 import subprocess
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import Message
@@ -11,6 +10,7 @@ from confluent_kafka import Message
 from connectors.reader import read_topic
 from infra.admin import apply, connect
 from infra.topics import TopicMap, load_topics
+from tests.waiting import until
 
 COLLECTED = ("telemetry.otlp.metrics", "telemetry.otlp.logs", "inventory")
 
@@ -35,16 +35,12 @@ def read_all(bootstrap: str, *topics: str) -> list[Message]:
 
 def wait_for_records(bootstrap: str, topic: str, count: int) -> list[Message]:
     """All records of the topic, once there are so many."""
-    until(lambda: len(read_all(bootstrap, topic)) >= count, f"{topic} has fewer than {count} records")
-    return read_all(bootstrap, topic)
 
+    def enough() -> list[Message]:
+        found = read_all(bootstrap, topic)
+        return found if len(found) >= count else []
 
-def until(condition: Callable[[], bool], otherwise: str) -> None:
-    """Returns once it holds; raises TimeoutError after a minute."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(otherwise)
+    return until(enough, 60, f"{topic} has fewer than {count} records", pause=0.1)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from jobs.json_schema import json_schema
 from jobs.replay.log import Log
 from jobs.schemas import SCHEMAS
 from tests.integration.conftest import free_ports
-from tests.integration.connectors.reading import until
+from tests.waiting import until
 
 JOBS = ("enrichment", "statistics", "detector", "archive")
 DEADLINE_SECONDS = 400
@@ -39,7 +39,7 @@ def bootstrap(tmp_path_factory):
     """A broker of its own: the map's names, with another clock than other tests create them with."""
     broker = KafkaBroker(tmp_path_factory.mktemp("broker"), free_ports(4), jars=default_jars())
     broker.spawn()
-    until(broker.ready, "the broker does not answer")
+    until(broker.ready, 60, "the broker does not answer")
     yield broker.address
     broker.stop()
 
