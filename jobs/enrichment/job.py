@@ -11,7 +11,7 @@ from infra.topics import TopicMap
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
-from jobs.enrichment.transform import enrich
+from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import Context, Finish, Job
 from jobs.runtime.replay import Replay
 from jobs.runtime.runner import run_job, start_job
@@ -35,7 +35,8 @@ def _build(context: Context) -> DataFrame:
 def _finish(context: Context) -> Finish:
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
-    return lambda decoded: enrich(decoded, inventory.frame(), topics)
+    enrich = enrichment(topics)
+    return lambda decoded: enrich(decoded, inventory.frame())
 
 
 def _sources(topics: TopicMap) -> Mapping[str, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from connectors.sources import PYTHON_ONLY, decoder
 from infra.topics import Topic, TopicMap
 from jobs.enrichment.inventory import SCHEMA, Fact, follow_facts, history
 from jobs.enrichment.retry import topics_by_format
-from jobs.enrichment.transform import enrich
+from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import Context
 from jobs.runtime.runner import Gate, run_queries
 from jobs.runtime.settings import Settings
@@ -57,7 +57,7 @@ def records(context: Context) -> DataFrame:
         for name, topics in topics_by_format(readable(context.topics)).items()
     ]
     facts = follow_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
-    enriched = enrich(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts), context.topics)
+    enriched = enrichment(context.topics)(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts))
     return enriched.select("topic", "key", "value", "headers")
 
 

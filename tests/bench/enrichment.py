@@ -25,7 +25,7 @@ from connectors.otlp import Instrument
 from connectors.sources import PYTHON_ONLY, decoder
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
-from jobs.enrichment.transform import enrich
+from jobs.enrichment.transform import enrichment
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
@@ -108,7 +108,7 @@ def stages(spark: SparkSession, count: int) -> dict[str, tuple[int, DataFrame]]:
         for form, decode in forms.items():
             decoded = decode(raw)
             found[f"{name}, {form}: decoded"] = (count * points, decoded)
-            found[f"{name}, {form}: enriched"] = (count * points, enrich(decoded, inventory, topics))
+            found[f"{name}, {form}: enriched"] = (count * points, enrichment(topics)(decoded, inventory))
     return found
 
 

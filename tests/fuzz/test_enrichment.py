@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connectors.sources import decoder
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
-from jobs.enrichment.transform import enrich
+from jobs.enrichment.transform import enrichment
 from tests.fuzz.inputs import FORMATS, HOSTILE, REFERENCES, expected, mutate, seeds
 
 COUNT = int(os.environ.get("KAPPA_FUZZ", "12500"))  # of each of the eight formats
@@ -70,7 +70,7 @@ def outcome(spark):
         # As Arrow: pickled rows of 10 MB take more memory than a job has.
         kafka = spark.createDataFrame(pa.Table.from_pylist(rows, KAFKA)).repartition(2)
         found = [(Counter(), []) for _ in values]
-        for record in enrich(decoder(wire_format)(kafka), inventory, TOPICS).toLocalIterator():
+        for record in enrichment(TOPICS)(decoder(wire_format)(kafka), inventory).toLocalIterator():
             parsed = json.loads(record.value)
             counts, codes = found[parsed["source"]["offset"]]
             if record.topic == "events.rejected":

@@ -11,7 +11,7 @@ from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.rejected import Rejection, printable
 from jobs.enrichment.retry import decode_retried
-from jobs.enrichment.transform import REJECTED_BYTES, enrich
+from jobs.enrichment.transform import REJECTED_BYTES, enrichment
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int,"
@@ -71,7 +71,7 @@ def came(spark):
     sent = spark.createDataFrame(rows, KAFKA)
     decoded = decode_retried(lambda _: sent, topics)
     found = {name: [] for name in SENT}
-    for row in enrich(decoded, inventory, topics).collect():
+    for row in enrichment(topics)(decoded, inventory).collect():
         record = json.loads(row.value)
         found[list(SENT)[record["source"]["offset"]]].append((row.topic, record))
     return found

@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA, history, parse_fact
-from jobs.enrichment.transform import RECORD_BYTES, REJECTED_BYTES, REJECTED_NAME, enrich
+from jobs.enrichment.transform import RECORD_BYTES, REJECTED_BYTES, REJECTED_NAME, enrichment
 from jobs.schemas import DECODED
 
 NANO = 1_000_000_000
@@ -71,7 +71,7 @@ def run(spark):
         inventory = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
         decoded = spark.createDataFrame([tuple(b[name] for name in FRAME.names) for b in batches], FRAME)
         found: dict[str, list] = {}
-        for row in enrich(decoded, inventory, load_topics()).collect():
+        for row in enrichment(load_topics())(decoded, inventory).collect():
             found.setdefault(row.topic, []).append((row, json.loads(row.value)))
         return found
 
