@@ -108,7 +108,7 @@ class Ticker:
         return tick
 
 
-def latest_offsets(admin: AdminClient, partitions: Offsets) -> Offsets:
+def latest_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> Offsets:
     """The ends of `partitions`, open transactions included: what is not yet committed still holds a tick back."""
     end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     wanted = {TopicPartition(topic, number): end for topic, number in partitions}
