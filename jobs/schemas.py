@@ -134,6 +134,18 @@ STATISTICS = _struct(
     tick_unix_nano=LongType(),
 )
 
+# A series that was surprising in the window that told a novelty.
+CONTRIBUTOR = _struct(
+    series=StringType(),
+    unit=StringType(),
+    score=DoubleType(),
+    share=DoubleType(),  # of the sum of the scores of all contributing series
+    observed=DoubleType(),
+    expected=DoubleType(),
+    expected_low=DoubleType(),
+    expected_high=DoubleType(),
+)
+
 NOVELTIES = _struct(
     id=StringType(),  # of the novelty: its start, updates and end share it
     phase=StringType(),  # start | update | end
@@ -145,6 +157,10 @@ NOVELTIES = _struct(
     kind=StringType(),  # metric | log | machine
     time_unix_nano=LongType(),  # end of the window that caused this record
     since_unix_nano=LongType(),  # end of the first window of this novelty
+    statistic=StringType(),  # what spoke loudest: level | step | season | spell | presence | first_seen
+    window_seconds=DoubleType(),  # the length of time whose mean or count was judged
+    contributing=LongType(),  # how many of the machine's series were surprising at the start
+    contributors=ArrayType(CONTRIBUTOR),  # the strongest of them, strongest first
     score=DoubleType(),  # -ln of the probability of an outcome less likely than the observed one
     probability=DoubleType(),
     observed=DoubleType(),

@@ -15,6 +15,7 @@ def append(frame: DataFrame, path: str, query: str, batch_id: int, partition_by:
         .mode("append")
         .option("txnAppId", query)
         .option("txnVersion", batch_id)
+        .option("mergeSchema", "true")  # the table is older than a field that the records now have
         # A property of the table, set when it is created: whoever writes the 50th small file of a partition joins them.
         .option("delta.autoOptimize.autoCompact", "true")
         .partitionBy(*partition_by)

@@ -1,10 +1,15 @@
 """Records of the topic `novelties`: their ids, and a sentence that a person understands."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from math import exp
 from typing import Any
 
 Novelty = dict[str, Any]
+
+# What the loudest statistic compared with, where it wasn't simply the usual level.
+_COMPARED = {"step": " after the window before", "season": " at this hour", "spell": ", and it lasts"}
 
 
 def novelty_id(machine: str, series: str | None, since_unix_nano: int, verdict: str) -> str:
@@ -27,7 +32,7 @@ def start(machine: str, verdict: str, kind: str, time_unix_nano: int, **fields: 
         "probability": exp(-fields["score"]),
         **fields,
     }
-    return {name: value for name, value in record.items() if value is not None}
+    return _present(record)
 
 
 def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> Novelty:
@@ -35,33 +40,67 @@ def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> N
     return {**record, "phase": phase, "time_unix_nano": time_unix_nano, **changes}
 
 
-def anomaly_text(record: Novelty, seconds: float, many: bool, others: list[str]) -> str:
-    """What was seen in so many seconds (`many`: in a block of windows) and what was expected.
+def explained(contributors: Sequence[Mapping[str, Any]], most: int) -> Novelty:
+    """The fields that say which series were surprising at once, strongest first: the `most` strongest, and how many."""
+    total = sum(one["score"] for one in contributors)
+    shown = [{**_present(one), "share": one["score"] / total} for one in contributors[:most]]
+    return {"contributing": len(contributors), "contributors": shown}
 
-    `others` are the series that moved at the same time, strongest first.
-    """
-    return _subject(record, seconds, many) + f"; expected {_range(record)}{_company(others)}"
+
+def anomaly_text(record: Novelty, many: bool) -> str:
+    """What was seen (`many`: in a block of windows), what was expected, and which series moved at the same time."""
+    compared = _COMPARED.get(record["statistic"], "")
+    return f"{_subject(record, many)}; expected {_range(record)}{compared}{_company(record)}"
+
+
+def silence_text(record: Novelty) -> str:
+    return (
+        f"{where(record)} has sent nothing for {record['observed']:g} s; "
+        f"gaps of up to {record['expected_high']:g} s are usual"
+    )
+
+
+def new_machine_text(record: Novelty) -> str:
+    return f"{where(record)} is a machine never seen before"
+
+
+def new_series_text(record: Novelty, more: int) -> str:
+    """`more`: how many others are new with it."""
+    what = _what(record) if record["kind"] == "log" else f"metric {record['series']}"
+    return f"{what}{f' (and {more} more)' if more else ''} was never seen before on {where(record)}"
 
 
 def state_change_text(record: Novelty, mean: float) -> str:
-    what = _what(record)
-    return f"{what} on {record['machine']} stays near {_amount(record, mean)}; before it was {_range(record)}"
+    what, since = _what(record), datetime.fromtimestamp(record["since_unix_nano"] // 10**9, UTC)
+    stays = f"stays near {_amount(record, mean)} since {since:%H:%M:%S} UTC"
+    return f"{what} on {record['machine']} {stays}; before it was {_range(record)}"
 
 
-def returned_text(record: Novelty, undone: bool) -> str:
+def returned_text(record: Novelty, time_unix_nano: int, undone: bool) -> str:
     change = "the change of state is undone: " if undone else ""
-    return f"{change}{_what(record)} on {record['machine']} is back within {_range(record)}"
+    seconds = (time_unix_nano - record["since_unix_nano"]) / 1e9
+    return f"{change}{_what(record)} on {record['machine']} is back within {_range(record)} after {seconds:g} s"
 
 
 def learned_text(record: Novelty) -> str:
     return f"{_what(record)} on {record['machine']}: the new state is the normal one now"
 
 
-def _subject(record: Novelty, seconds: float, many: bool) -> str:
+def where(record: Novelty) -> str:
+    """The machine and its place, as far as the inventory knows it."""
+    facts = record.get("inventory") or {}
+    words = [facts.get("role"), f"of {facts['tenant']}" if facts.get("tenant") else None]
+    words += [f"{word} {facts[name]}" for word, name in (("on", "hypervisor"), ("at", "site")) if facts.get(name)]
+    place = " ".join(word for word in words if word)
+    return f"{record['machine']} ({place})" if place else str(record["machine"])
+
+
+def _subject(record: Novelty, many: bool) -> str:
+    seconds = record["window_seconds"]
     if record["kind"] == "log":
-        return f"{_what(record)} came {record['observed']:.0f} times in {seconds:g} s on {record['machine']}"
+        return f"{_what(record)} came {record['observed']:.0f} times in {seconds:g} s on {where(record)}"
     mean = f" in the mean of {seconds:g} s" if many else ""
-    return f"{_what(record)} on {record['machine']} is {_amount(record, record['observed'])}{mean}"
+    return f"{_what(record)} on {where(record)} is {_amount(record, record['observed'])}{mean}"
 
 
 def _what(record: Novelty) -> str:
@@ -77,8 +116,13 @@ def _range(record: Novelty) -> str:
     return f"{record['expected_low']:.4g} to {_amount(record, record['expected_high'])}"
 
 
-def _company(others: list[str]) -> str:
+def _company(record: Novelty) -> str:
+    others = [one["series"] for one in record["contributors"] if one["series"] != record["series"]][:3]
     if not others:
         return ""
-    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-    return f"; also {', '.join(others[:3])}{more}"
+    more = record["contributing"] - 1 - len(others)
+    return f"; also {', '.join(others)}{f' and {more} more' if more else ''}"
+
+
+def _present(fields: Mapping[str, Any]) -> Novelty:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -13,7 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from jobs.detector import novelties
-from jobs.detector.model import Ints, Judgement, Turn
+from jobs.detector.model import EPISODE_SCORE, Ints, Judgement, Statistic, Turn
 from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson
 from jobs.detector.model_scales import SCALES, Scales
 from jobs.detector.model_tails import Floats
@@ -25,9 +25,11 @@ Record = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 SILENCE_SCORE = 4.0  # a machine is missed when so many silent windows had a probability below e^-4
+MOST_GAPS = 100  # windows: more say nothing more
 NEW_TEMPLATE_SCORE = 8.0  # a new template is told when so many lines of it, after never any, score this
 NEWS_SCORE = 2.5  # and any new series only where its machine seldom has news
 COMPACT_EVERY = 360  # windows
+CONTRIBUTORS = 5  # series that a novelty names
 
 
 def fold(state: bytes | None, records: Sequence[bytes], settings: DetectorSettings) -> tuple[bytes, list[Novelty]]:
@@ -170,8 +172,9 @@ class Shard:
             window * self.settings.window_nano,
             inventory=record.get("inventory"),
             score=log(lived + 1.0),
-            text=f"{name} is a machine never seen before",
+            statistic="first_seen",
         )
+        novelty["text"] = novelties.new_machine_text(novelty)
         self.young.append((window + self.settings.warmup_windows, novelty))
         return [novelty]
 
@@ -207,21 +210,32 @@ class Shard:
     def _silence_score(self, machine: int, gap: int) -> float:
         """-ln of the probability of `gap` missed windows in a row: presence is Bernoulli, its rate Beta."""
         spoke, missed = self.life["present"][machine] + 1.0, self.life["missed"][machine] + 1.0
-        return sum(log((spoke + missed + i) / (missed + i)) for i in range(min(gap, 100)))
+        return sum(log((spoke + missed + i) / (missed + i)) for i in range(min(gap, MOST_GAPS)))
+
+    def _usual_gap(self, machine: int) -> int:
+        """The most windows that this machine may miss in a row without being called silent."""
+        gap = self.settings.silence_windows - 1
+        while gap < MOST_GAPS and self._silence_score(machine, gap + 1) < SILENCE_SCORE:
+            gap += 1
+        return gap
 
     def _silence(self, machine: int, time: int, score: float) -> Novelty:
-        name = self.machines[machine]
-        last = int(self.life["last"][machine])
-        self.silent[machine] = novelties.start(
-            name,
+        last, seconds = int(self.life["last"][machine]), self.settings.window_seconds
+        record = novelties.start(
+            self.machines[machine],
             "silence",
             "machine",
             time,
             since_unix_nano=(last + 1) * self.settings.window_nano,
             inventory=self.inventories[machine],
             score=score,
-            text=f"{name} has sent nothing for {time / 1e9 - last * self.settings.window_seconds:g} s",
+            statistic="presence",
+            unit="s",
+            observed=(time - last * self.settings.window_nano) / 1e9,
+            expected_low=0.0,
+            expected_high=self._usual_gap(machine) * seconds,
         )
+        self.silent[machine] = {**record, "text": novelties.silence_text(record)}
         return self.silent[machine]
 
     # Series
@@ -324,7 +338,7 @@ class Shard:
         del self.open[row]
         if turn == Turn.LEARNED:
             return [novelties.later(record, "end", time, **now, text=novelties.learned_text(record))]
-        text = novelties.returned_text(record, undone=turn == Turn.UNDONE)
+        text = novelties.returned_text(record, time, undone=turn == Turn.UNDONE)
         return [novelties.later(record, "end", time, **now, verdict="anomaly", text=text)]
 
     def _tell_starts(self, judgement: Judgement, scale: int, time: int) -> list[Novelty]:
@@ -342,7 +356,7 @@ class Shard:
             for at in positions:
                 told += self._learned_early(int(judgement.rows[at]), time)
             if machine not in busy:
-                told.append(self._tell_start(judgement, machine, positions, scale, time))
+                told.append(self._tell_start(judgement, machine, positions[0], scale, time))
         return told
 
     def _machines_in_episode(self) -> set[int]:
@@ -360,29 +374,43 @@ class Shard:
             return []
         return [novelties.later(told.record, "end", time, text=novelties.learned_text(told.record))]
 
-    def _tell_start(self, judgement: Judgement, machine: int, positions: list[int], scale: int, time: int) -> Novelty:
-        lead, others = positions[0], positions[1:]
+    def _tell_start(self, judgement: Judgement, machine: int, lead: int, scale: int, time: int) -> Novelty:
         row = int(judgement.rows[lead])
-        kind, series, name, unit = self._describe(row)
+        kind, _, name, _ = self._describe(row)
         record = novelties.start(
             self.machines[machine],
             "anomaly",
             str(kind),
             time,
             inventory=self.inventories[machine],
-            series=series,
             name=name,
-            unit=unit,
-            score=float(judgement.score[lead]),
-            observed=float(judgement.observed[lead]),
-            expected=float(judgement.expected[lead]),
-            expected_low=float(judgement.low[lead]),
-            expected_high=float(judgement.high[lead]),
+            statistic=Statistic(judgement.statistic[lead]).name.lower(),
+            window_seconds=scale * self.settings.window_seconds,
+            **self._evidence(judgement, lead),
+            **novelties.explained(self._contributors(judgement, machine), CONTRIBUTORS),
         )
-        company = [str(self._describe(int(judgement.rows[at]))[1]) for at in others]
-        record["text"] = novelties.anomaly_text(record, scale * self.settings.window_seconds, scale > 1, company)
+        record["text"] = novelties.anomaly_text(record, scale > 1)
         self.open[row] = Open(scale, record)
         return record
+
+    def _contributors(self, judgement: Judgement, machine: int) -> list[dict[str, Any]]:
+        """The series of a machine that are surprised at once, told or not, strongest first."""
+        of_machine = self.series["machine"][judgement.rows] == machine
+        at = np.flatnonzero(of_machine & (judgement.told | (judgement.score >= EPISODE_SCORE)))
+        strongest_first = at[np.lexsort((judgement.rows[at], -judgement.score[at]))]
+        return [self._evidence(judgement, one) for one in strongest_first.tolist()]
+
+    def _evidence(self, judgement: Judgement, at: int) -> dict[str, Any]:
+        _, series, _, unit = self._describe(int(judgement.rows[at]))
+        return {
+            "series": series,
+            "unit": unit,
+            "score": float(judgement.score[at]),
+            "observed": float(judgement.observed[at]),
+            "expected": float(judgement.expected[at]),
+            "expected_low": float(judgement.low[at]),
+            "expected_high": float(judgement.high[at]),
+        }
 
     def _describe(self, row: int) -> list[str | None]:
         return self.definitions[int(self.series["definition"][row])]
@@ -410,17 +438,18 @@ class Shard:
         if rarity < NEWS_SCORE or any(int(row) in self.open for row in rows):
             return []
         score = float(scores.max()) if is_count.all() else rarity
-        return [self._new_series(machine, rows[np.argsort(-scores, kind="stable")], window, score)]
+        strongest_first = np.argsort(-scores, kind="stable")
+        seen = float(judgement.observed[at][strongest_first[0]])
+        return [self._new_series(machine, rows[strongest_first], seen, window, score)]
 
     def _news_score(self, machine: int, lived: int) -> float:
         """-ln of the probability of a window with new series: their number is Poisson, its rate Gamma (Jeffreys)."""
         quiet = (0.5 + int(self.life["news"][machine])) * float(np.log1p(1.0 / (lived + 1.0)))
         return -float(np.log(-np.expm1(-quiet)))
 
-    def _new_series(self, machine: int, rows: Ints, window: int, score: float) -> Novelty:
+    def _new_series(self, machine: int, rows: Ints, observed: float, window: int, score: float) -> Novelty:
         kind, series, name, unit = self._describe(int(rows[0]))
-        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        what = f'log line "{series}"' if kind == "log" else f"metric {series}"
+        never = {"expected": 0.0, "expected_low": 0.0, "expected_high": 0.0} if kind == "log" else {}
         novelty = novelties.start(
             self.machines[machine],
             "new_entity",
@@ -431,8 +460,13 @@ class Shard:
             name=name,
             unit=unit,
             score=score,
-            text=f"{what}{more} was never seen before on {self.machines[machine]}",
+            statistic="first_seen",
+            window_seconds=self.settings.window_seconds,
+            observed=observed,
+            contributing=len(rows),
+            **never,
         )
+        novelty["text"] = novelties.new_series_text(novelty, len(rows) - 1)
         self.young.append((window + self.settings.warmup_windows, novelty))
         return novelty
 

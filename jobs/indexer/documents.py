@@ -21,6 +21,7 @@ _WINDOW = ("kind", "size_seconds", "slide_seconds", "gap_seconds", "values")
 _FIGURES = ("sum", "mean", "variance", "min", "max", "first", "last", "p50", "p95", "p99", "missing")
 _STATISTIC = ("rate", "count", "observations", *_FIGURES, "severity_number")
 _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "expected_high", "peaked")
+_STORY = ("verdict", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
 
 
 def statistics(record: Record) -> dict[str, Document]:
@@ -78,7 +79,7 @@ def novelties(record: Record) -> dict[str, Document]:
         "@timestamp": started,
         "machine": record["machine"],
         **_picked(record.get("inventory"), _FACTS),
-        **_picked(record, (*_SERIES, *_EVIDENCE, "verdict", "phase", "text")),
+        **_picked(record, (*_SERIES, *_EVIDENCE, *_STORY)),
         "started": started,
         "told": time,
         "updated": time,

@@ -5,9 +5,12 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
+from jobs.json_schema import json_schema
+from jobs.schemas import NOVELTIES
 
 SIZE = 10 * 10**9
 FIRST = 170_000_000  # the first window's number
@@ -131,7 +134,29 @@ def test_a_change_of_state_that_reverts_is_undone() -> None:
         ("update", "state_change"),
         ("end", "anomaly"),
     ]
-    assert "undone" in str(novelties[-1]["text"])
+    assert len({novelty["id"] for novelty in novelties}) == 1
+    assert str(novelties[-1]["text"]).startswith("the change of state is undone: metric-0 on vm-1 is back within ")
+
+
+def test_a_change_of_state_that_stays_ends_when_it_is_the_new_normal() -> None:
+    novelties = told(stream(140, with_metric("vm-1", range(20, 140), 60.0)))
+    assert [(n["phase"], n["verdict"]) for n in novelties] == [
+        ("start", "anomaly"),
+        ("update", "state_change"),
+        ("end", "state_change"),
+    ]
+    assert len({novelty["id"] for novelty in novelties}) == 1
+    assert "the new state is the normal one now" in str(novelties[-1]["text"])
+
+
+def test_a_machine_is_missed_though_it_sends_nothing_and_however_the_ticks_fall() -> None:
+    gone = {("vm-2", w): None for w in range(20, 40)}
+    whole, ticks = stream(40, gone), {tick(w) for w in range(40)}
+    seldom = [raw for raw in whole if raw not in ticks or raw in {tick(w) for w in range(6, 40, 7)} | {tick(39)}]
+    assert [n for n in told(seldom) if n["verdict"] == "silence"] == [
+        n for n in told(whole) if n["verdict"] == "silence"
+    ]
+    assert told(seldom)
 
 
 def test_silence_needs_no_event_and_ends_with_one() -> None:
@@ -178,7 +203,59 @@ def test_a_machine_tells_one_surprise_at_a_time() -> None:
     everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
     starts = [n for n in told(stream(31, everything)) if n["phase"] == "start"]
     assert len(starts) == 1
-    assert "also" in str(starts[0]["text"])
+    assert "; also metric-" in str(starts[0]["text"])
+
+
+def test_an_anomaly_names_the_series_that_contributed_and_their_share() -> None:
+    everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
+    start = told(stream(31, everything))[0]
+    contributors = start["contributors"]
+    assert {one["series"] for one in contributors} == {f"metric-{n}" for n in range(4)}
+    scores = [one["score"] for one in contributors]
+    assert scores == sorted(scores, reverse=True)
+    assert [one["share"] for one in contributors] == pytest.approx([score / sum(scores) for score in scores])
+    assert [one["series"] for one in contributors if one["score"] == start["score"]] == [start["series"]]
+    assert all(one["observed"] == 1e4 > one["expected_high"] > one["expected"] > 0 for one in contributors)
+    assert (start["contributing"], start["window_seconds"]) == (4, 10.0)
+
+
+def test_a_novelty_names_its_five_strongest_series_and_counts_them_all() -> None:
+    noise = np.random.default_rng(3).normal(10.0, 1.0, (31, 9))
+    noise[30] = 1e4
+    noisy = {("vm-1", w): [metric(f"m-{n}", x) for n, x in enumerate(noise[w].tolist())] for w in range(31)}
+    start = told(stream(31, noisy))[0]
+    assert (len(start["contributors"]), start["contributing"]) == (5, 9)
+    assert str(start["text"]).endswith("and 5 more")
+
+
+def test_a_novelty_says_where_its_machine_stands() -> None:
+    facts = {"known": True, "site": "s1", "hypervisor": "hv-1", "tenant": "t1", "role": "upf"}
+    records = [
+        orjson.dumps(orjson.loads(raw) | {"inventory": facts}) if b'"machine"' in raw else raw
+        for raw in stream(40, with_metric("vm-1", range(20, 24), 60.0) | {("vm-2", w): None for w in range(25, 40)})
+    ]
+    surprise, silence = [novelty for novelty in told(records) if novelty["phase"] == "start"]
+    assert surprise["inventory"] == silence["inventory"] == facts
+    assert "metric-0 on vm-1 (upf of t1 on hv-1 at s1) is 60.2; expected " in str(surprise["text"])
+    assert silence["text"] == "vm-2 (upf of t1 on hv-1 at s1) has sent nothing for 30 s; gaps of up to 20 s are usual"
+
+
+SCHEMA = Draft202012Validator(json_schema("novelties", NOVELTIES))
+
+
+def test_every_record_of_every_verdict_meets_the_schema() -> None:
+    for novelty in eventful()[2]:
+        SCHEMA.validate(novelty)
+
+
+def test_every_start_says_what_was_seen_by_which_statistic() -> None:
+    starts = {str(n["verdict"]): n for n in eventful()[2] if n["phase"] == "start"}
+    assert {verdict: n["statistic"] for verdict, n in starts.items()} == {
+        "anomaly": "level",
+        "silence": "presence",
+        "new_entity": "first_seen",
+    }
+    assert (starts["silence"]["observed"], starts["silence"]["expected_high"]) == (30.0, 20.0)
 
 
 def test_a_small_shift_that_stays_is_told_by_the_mean_of_its_windows() -> None:

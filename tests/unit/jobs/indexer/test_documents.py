@@ -75,6 +75,21 @@ NOVELTY = {
     "expected_low": 0.4,
     "expected_high": 0.6,
     "unit": "1",
+    "statistic": "level",
+    "window_seconds": 10.0,
+    "contributing": 1,
+    "contributors": [
+        {
+            "series": "cpu",
+            "unit": "1",
+            "score": 14.5,
+            "share": 1.0,
+            "observed": 0.9,
+            "expected": 0.5,
+            "expected_low": 0.4,
+            "expected_high": 0.6,
+        }
+    ],
     "text": "cpu on vm-1 is 0.9",
 }
 
@@ -154,7 +169,8 @@ def test_rejected_events_that_were_decoded_are_shown():
 
 def test_a_novelty_starts():
     evidence = ("score", "probability", "observed", "expected", "expected_low", "expected_high")
-    plain = ("machine", "series", "name", "kind", "unit", "verdict", "phase", "text", *evidence)
+    story = ("verdict", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
+    plain = ("machine", "series", "name", "kind", "unit", *story, *evidence)
     assert novelties(NOVELTY) == {
         "n1": {
             "@timestamp": 20_000,
@@ -248,12 +264,18 @@ def test_the_strict_mapping_has_exactly_the_fields_of_full_documents(kind, docum
     assert _fields(template_of(kind)) == set().union(*documents)
 
 
+def test_the_mapping_of_contributors_is_their_schema():
+    mapping = template_of("novelties")["template"]["mappings"]["properties"]["contributors"]
+    assert set(mapping["properties"]) == set(schemas.CONTRIBUTOR.names)
+
+
 @pytest.mark.parametrize(
     ("records", "schema"),
     [
         ([STATISTICS], schemas.STATISTICS),
         (STATISTICS["statistics"], schemas.STATISTIC),
         ([NOVELTY], schemas.NOVELTIES),
+        (NOVELTY["contributors"], schemas.CONTRIBUTOR),
         ([REJECTED, {"batch": "", "part": 0}], schemas.REJECTED),
     ],
 )
