@@ -101,11 +101,11 @@ class Observer:
         return faults.rows(self.truth.faults(), list(self._said()), self.sightings.seen)
 
     def result(self, since: int, until: int) -> Result:
-        """The comparison of what happened from `since` to `until`, unix ns."""
-        truth = self.truth.faults()
-        said = [one for one in self._said() if since <= one.time_milli * 1_000_000 <= until]
+        """The comparison of what happened from `since` to `until`, unix ns; an answer to a fault may come later."""
+        truth, said = self.truth.faults(), list(self._said())
+        within = [one for one in said if since <= one.time_milli * 1_000_000 <= until]
         events = check.compare_events(self.truth.folder, self._read("events"), until, since)
-        alarms = faults.false_alarms(truth, said, self.truth.machines())
+        alarms = faults.false_alarms(truth, within, self.truth.machines())
         return Result(faults.rows(truth, said, self.sightings.seen), alarms, events, until)
 
     def _said(self) -> Iterator[faults.Said]:

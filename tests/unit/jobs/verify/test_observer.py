@@ -1,0 +1,46 @@
+from types import SimpleNamespace
+
+import orjson
+import pytest
+
+from connectors.simulator import check
+from connectors.simulator.faults import parse
+from jobs.verify.faults import Said
+from jobs.verify.observer import Observer, Truth
+
+SECOND = 1_000_000_000
+START = 1_790_000_000 * SECOND
+
+
+def said(what: str, seconds: int, topic: str = "novelties") -> Said:
+    return Said(topic, "vm-1", what, (START + seconds * SECOND) // 1_000_000, id=f"{what}-{seconds}")
+
+
+@pytest.fixture
+def observer(tmp_path, monkeypatch) -> Observer:
+    """Of a cloud with one late machine, from 60 s to 90 s after START; what is said is put in by each test."""
+    fault = parse("late:vm-1@+60s/30s").facts(START, [], [])
+    (tmp_path / "faults.jsonl").write_bytes(orjson.dumps(fault) + b"\n")
+    (tmp_path / "cloud.json").write_bytes(orjson.dumps([{"machine": "vm-1"}]))
+    monkeypatch.setattr(
+        check, "compare_events", lambda *_: SimpleNamespace(passed=True, events=1, lost=0, duplicated=0)
+    )
+    found = object.__new__(Observer)
+    found.truth, found.sightings = Truth(tmp_path), SimpleNamespace(seen={})
+    monkeypatch.setattr(found, "_read", lambda _: [], raising=False)
+    return found
+
+
+def test_an_answer_may_come_after_what_is_compared(observer, monkeypatch):
+    monkeypatch.setattr(observer, "_said", lambda: [said("late", 100, "events.late")])
+    result = observer.result(START, START + 80 * SECOND)
+    assert [row.delay_s for row in result.rows] == [40.0]
+    assert result.passed
+
+
+def test_only_alarms_within_what_is_compared_are_counted(observer, monkeypatch):
+    alarms = [said("silence", 20), said("silence", 79), said("silence", 81)]
+    monkeypatch.setattr(observer, "_said", lambda: alarms)
+    result = observer.result(START + 30 * SECOND, START + 80 * SECOND)
+    assert result.false_alarms == [alarms[1]]
+    assert not result.passed
