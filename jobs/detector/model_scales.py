@@ -17,7 +17,7 @@ RATIOS = (12, 8)  # windows in a block, blocks in a block of the next scale
 SCALES = (1, 12, 96)  # in windows
 SETTLE_BLOCKS = 5
 # A scale's share of the alarm budget falls with the square root of its length; it is judged less often than that.
-LENIENCE = tuple(0.5 * float(np.log(scale)) for scale in SCALES)
+LENIENCE = tuple(float(x) for x in 0.5 * np.log(SCALES) - np.log(np.sum(np.power(SCALES, -0.5))))
 
 QUIET_WINDOWS = 96  # after something told of a series
 
@@ -72,7 +72,7 @@ class Scales:
     def step(self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float) -> list[Judgement]:
         """Judge, then learn, one window; judgements by scale, of larger ones where it is the first after a block."""
         now = numbers = np.broadcast_to(window, rows.shape)
-        judgement = self.windows.step(window, rows, value, samples, threshold)
+        judgement = self.windows.step(window, rows, value, samples, threshold - LENIENCE[0])
         judgements = [self._hush(0, judgement, now)]
         for at, blocks in enumerate(self.blocks, start=1):
             closed = blocks.add(judgement.rows, numbers, judgement.observed)

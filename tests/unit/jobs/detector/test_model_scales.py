@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.detector.model_scales import QUIET_WINDOWS, SCALES, Blocks, Quiet, Scales
+from jobs.detector.model_scales import LENIENCE, QUIET_WINDOWS, SCALES, Blocks, Quiet, Scales
 from jobs.detector.settings import DetectorSettings
 
 THRESHOLD = 14.0
@@ -45,6 +46,10 @@ def told(values: np.ndarray) -> list[tuple[int, int]]:
 
 def noise(windows: int) -> np.ndarray:
     return np.random.default_rng(3).normal(100.0, 1.0, windows)
+
+
+def test_all_scales_together_spend_the_budget_once() -> None:
+    assert sum(np.exp(LENIENCE) / SCALES) == pytest.approx(1.0)
 
 
 def test_noise_tells_nothing_on_any_scale() -> None:
