@@ -130,11 +130,11 @@ bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's o
 	$(BIN)/python -m tests.bench.templates.grouping $(BENCH_ARGS)
 
 .PHONY: quality
-quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD and Nezha beside its peers: build/quality.json, hours (DATA=folder)
+quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha and simulated clouds: build/quality.json, long (DATA=folder)
 	@sets=(); for set in nab smd nezha; do \
 		if [ -d "$(DATA)/$$set" ]; then sets+=("--$$set" "$(DATA)/$$set"); \
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
-	$(BIN)/kappa quality "$${sets[@]}" $(PEERS)
+	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10
 
 $(VENV)/.peers: requirements-bench.lock $(VENV)/.installed
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.lock

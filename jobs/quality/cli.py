@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from infra.errors import UserError
-from jobs.quality import nab, nab_run, nezha, smd
+from jobs.detector.model_tails import Floats
+from jobs.quality import cloud, nab, nab_run, nezha, smd
 from jobs.quality.peers import PEERS
 
 app = typer.Typer()
@@ -17,6 +18,7 @@ console = Console(stderr=True)
 
 @app.command()
 def quality(
+    *,
     nab_folder: Annotated[Path | None, typer.Option("--nab", help="a folder of NAB's form: data/, labels/")] = None,
     smd_folder: Annotated[
         Path | None, typer.Option("--smd", help="a folder of SMD's form: NAME.test.csv.gz ...")
@@ -25,14 +27,15 @@ def quality(
         Path | None, typer.Option("--nezha", help="a folder of Nezha's form: faulty-DAY/, fault_free/")
     ] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
+    clouds: Annotated[int, typer.Option("--cloud", min=0, help="so many simulated clouds, each with all faults")] = 0,
     report: Annotated[Path, typer.Option("--json", help="where the report goes")] = Path("build/quality.json"),
 ) -> None:
-    """Score the detector in one pass over recorded data, without a look at the labels.
+    """Score the detector in one pass over recorded or simulated data, without a look at the labels.
 
     Example: kappa quality --nab data/nab --smd data/smd --peer windowed_gaussian --json build/quality.json
     """
-    if nab_folder is smd_folder is nezha_folder is None:
-        raise UserError("quality: nothing to measure; give --nab DIR, --smd DIR or --nezha DIR")
+    if nab_folder is smd_folder is nezha_folder is None and not clouds:
+        raise UserError("quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR or --cloud NUMBER")
     unknown = sorted(set(peers or []) - set(PEERS))
     if unknown:
         raise UserError(f"--peer {unknown[0]}: unknown; use {', '.join(PEERS)}")
@@ -47,20 +50,25 @@ def quality(
         recording = nezha.load(nezha_folder)
         with console.status(f"Nezha: {len(recording.faults)} faults"):
             figures["nezha"] = nezha.measure(recording)
+    if clouds:
+        with console.status(f"{clouds} simulated clouds"):
+            figures["cloud"] = cloud.measure(range(1, clouds + 1))
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     Console().print_json(orjson.dumps(figures).decode())
 
 
-def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, dict[str, float]]:
-    figures = {}
+def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, Any]:
     with console.status(f"SMD: {len(machines)} machines"):
-        scores = smd.ours(machines)
-        limit = smd.threshold(machines[0].test.shape[1])
-        figures["ours"] = smd.figures(machines, scores, limit)
-        at_budget = smd.figures(machines, scores, None)
-        figures["ours"] |= {f"{name}_at_peers_budget": at_budget[name] for name in smd.AT_A_THRESHOLD}
+        ours = smd.ours(machines)
+    figures: dict[str, Any] = {
+        "ours": _beside_others(machines, ours.scores) | {"shipped": smd.found(machines, ours.told)}
+    }
     for name in peers:
         with console.status(f"SMD: {name}"):
-            figures[name] = smd.figures(machines, smd.peer(machines, PEERS[name]), None)
+            figures[name] = _beside_others(machines, smd.peer(machines, PEERS[name]))
     return figures
+
+
+def _beside_others(machines: list[smd.Machine], scores: dict[str, Floats]) -> dict[str, float]:
+    return smd.areas(machines, scores) | smd.at_budget(machines, scores)

@@ -28,9 +28,9 @@ class Surprise(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """By row and series, shape (windows, series): the score of every window, and what is told."""
+    """By row and series, shape (windows, series): the scores of single windows, and what is told on any scale."""
 
-    every: Floats
+    windows: Floats
     told: Bools
     surprises: list[Surprise]
 
@@ -52,9 +52,8 @@ def run(values: Floats, windows: Ints, settings: DetectorSettings, threshold: fl
     for at in range(len(values)):
         rows = np.flatnonzero(np.isfinite(values[at]))
         judgements = model.step(numbers[at, rows], rows, values[at, rows], np.ones(len(rows)), threshold)
+        scores.windows[at, rows] = judgements[0].score
         for scale, judgement in enumerate(judgements):
-            score = np.where(judgement.score > 0, judgement.score + LENIENCE[scale], 0.0)
-            scores.every[at, judgement.rows] = np.maximum(scores.every[at, judgement.rows], score)
             scores.told[at, judgement.rows] |= judgement.told
             scores.surprises.extend(_surprises(at, scale, judgement, numbers[at]))
     return scores

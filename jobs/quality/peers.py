@@ -1,4 +1,4 @@
-"""Streaming peers, each as its documentation uses it: score the minute, then learn it.
+"""Streaming peers, each as its documentation uses it: score the minute, then learn it; of those from `first` on.
 
 river, rrcf and pyod are installed only where quality is measured (requirements-bench.lock).
 """
@@ -10,7 +10,7 @@ import numpy as np
 from jobs.detector.model_tails import Floats
 
 
-def half_space_trees(values: Floats) -> Floats:
+def half_space_trees(values: Floats, first: int) -> Floats:
     """river's HalfSpaceTrees with its defaults, values scaled online to 0..1."""
     from river import anomaly, preprocessing  # type: ignore[import-not-found]
 
@@ -22,26 +22,29 @@ def half_space_trees(values: Floats) -> Floats:
         scaled = scaler.transform_one(features)
         scores[row] = trees.score_one(scaled)
         trees.learn_one(scaled)
-    return scores
+    return scores[first:]
 
 
-def random_cut_forest(values: Floats, trees: int = 20, size: int = 128) -> Floats:
-    """rrcf's streaming forest: the mean collusive displacement of the newest point."""
+def random_cut_forest(values: Floats, first: int, trees: int = 10, size: int = 128) -> Floats:
+    """rrcf's streaming forest: the mean collusive displacement of the newest point.
+
+    A tree holds the newest `size` points, so it starts that many before the first that is scored.
+    """
     import rrcf  # type: ignore[import-not-found]
 
     np.random.seed(1)
     forest = [rrcf.RCTree() for _ in range(trees)]
     scores = np.zeros(len(values))
-    for row, point in enumerate(values):
+    for row in range(max(first - size, 0), len(values)):
         for tree in forest:
             if len(tree.leaves) >= size:
                 tree.forget_point(row - size)
-            tree.insert_point(point, index=row)
+            tree.insert_point(values[row], index=row)
             scores[row] += tree.codisp(row) / trees
-    return scores
+    return scores[first:]
 
 
-def windowed_gaussian(values: Floats, window: int = 1440) -> Floats:
+def windowed_gaussian(values: Floats, first: int, window: int = 1440) -> Floats:
     """The largest |z| of the metrics against the mean and deviation of the last day."""
     scores = np.zeros(len(values))
     total, squares = np.zeros(values.shape[1]), np.zeros(values.shape[1])
@@ -56,18 +59,18 @@ def windowed_gaussian(values: Floats, window: int = 1440) -> Floats:
         if len(past) > window:
             gone = past.popleft()
             total, squares = total - gone, squares - np.square(gone)
-    return scores
+    return scores[first:]
 
 
-def online_ecod(values: Floats, refit: int = 1440) -> Floats:
+def online_ecod(values: Floats, first: int, refit: int = 1440) -> Floats:
     """pyod's ECOD, fitted anew each day to all that was seen."""
     from pyod.models.ecod import ECOD  # type: ignore[import-not-found]
 
     scores = np.zeros(len(values))
-    for first in range(refit, len(values), refit):
-        model = ECOD().fit(values[max(0, first - 5 * refit) : first])
-        scores[first : first + refit] = model.decision_function(values[first : first + refit])
-    return scores
+    for day in range(refit, len(values), refit):
+        model = ECOD().fit(values[max(0, day - 5 * refit) : day])
+        scores[day : day + refit] = model.decision_function(values[day : day + refit])
+    return scores[first:]
 
 
 PEERS = {

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from infra.errors import UserError
+from jobs.detector.model_machines import Machines
 from jobs.detector.model_tails import Floats
 from jobs.detector.settings import DetectorSettings
 from jobs.quality import model_run
@@ -17,11 +19,11 @@ MINUTE = 60.0
 MINUTES_PER_DAY = 1440
 START = 28_000_000  # minutes since the epoch; the data have no clock
 ALARM_GAP = 10  # minutes between detections that belong to one alarm
-
-AT_A_THRESHOLD = ("events_found", "false_alarms_per_day")  # the figures that depend on one
+MOST_HITS = 0.2  # of all minutes; more are hardly alarms, though many in a row are few
+BUDGET = 5.0  # false alarms a machine-day at which detectors are compared
 
 Bools = NDArray[np.bool_]
-Detector = Callable[[Floats], Floats]  # (minutes, metrics) -> a score a minute, in one pass
+Detector = Callable[[Floats, int], Floats]  # (minutes, metrics), the first to score -> a score a minute, in one pass
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,15 @@ def _read(folder: Path, name: str) -> Machine:
     return Machine(name, train, test, labels)
 
 
-def ours(machines: Sequence[Machine]) -> dict[str, Floats]:
-    """Each machine's score a minute of the test: its series judged by the model, joined by `machine_score`.
+class Ours(NamedTuple):
+    """By machine, a minute of the test each: the machine's score, and whether anything is told of it."""
+
+    scores: dict[str, Floats]
+    told: dict[str, Bools]
+
+
+def ours(machines: Sequence[Machine]) -> Ours:
+    """The detector's model over what came before and the test, in one pass.
 
     The series of all machines take each step at once, which changes nothing for any of them.
     """
@@ -63,12 +72,23 @@ def ours(machines: Sequence[Machine]) -> dict[str, Floats]:
     windows = START + np.arange(len(values)).reshape(-1, 1)
     series = machines[0].test.shape[1]
     settings = DetectorSettings(window_seconds=MINUTE)
-    scores = model_run.run(values, windows, settings, threshold(series)).every
-    parts = np.split(scores, len(machines), axis=1)
-    return {
-        m.name: machine_score(part[len(m.train) : len(m.train) + len(m.test)])
-        for m, part in zip(machines, parts, strict=True)
-    }
+    run = model_run.run(values, windows, settings, settings.threshold(series))
+    owner = np.repeat(np.arange(len(machines)), series)
+    scores = machine_scores(run.windows, owner, np.isfinite(values))
+    told = np.stack([part.any(axis=1) for part in np.split(run.told, len(machines), axis=1)], axis=1)
+    test = {m.name: (slice(len(m.train), len(m.train) + len(m.test)), at) for at, m in enumerate(machines)}
+    return Ours({name: scores[at] for name, at in test.items()}, {name: told[at] for name, at in test.items()})
+
+
+def machine_scores(windows: Floats, owner: NDArray[np.int64], present: Bools) -> Floats:
+    """Scores of shape (windows, series) joined by the machine that owns each series: shape (windows, machines)."""
+    machines = Machines()
+    machines.grow(int(owner.max()) + 1)
+    scores = np.zeros((len(windows), int(owner.max()) + 1))
+    for at, row in enumerate(windows):
+        here, scores_here = machines.step(owner[present[at]], row[present[at]])
+        scores[at, here] = scores_here
+    return scores
 
 
 def _side_by_side(parts: Sequence[Floats]) -> Floats:
@@ -76,59 +96,40 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
     return np.hstack([np.pad(part, ((0, longest - len(part)), (0, 0)), constant_values=np.nan) for part in parts])
 
 
-def threshold(series: int) -> float:
-    """The score that spends the default budget of alarms, as in production, for one machine."""
-    return DetectorSettings(window_seconds=MINUTE).threshold(series)
-
-
-def machine_score(scores: Floats) -> Floats:
-    """-ln of the harmonic mean of a window's probabilities over series (Wilson 2019): right under any dependence.
-
-    So the strongest series leads, and correlated ones count once.
-    """
-    strongest = scores.max(axis=1)
-    total = np.exp(scores - strongest[:, None]).mean(axis=1)
-    return np.asarray(np.maximum(strongest + np.log(total), 0.0))
-
-
 def peer(machines: Sequence[Machine], detector: Detector) -> dict[str, Floats]:
     """A peer's score a minute of each test, in one pass over what came before and the test."""
-    return {m.name: detector(np.concatenate([m.train, m.test]))[len(m.train) :] for m in machines}
+    return {m.name: detector(np.concatenate([m.train, m.test]), len(m.train)) for m in machines}
 
 
-def figures(machines: Sequence[Machine], scores: Mapping[str, Floats], limit: float | None) -> dict[str, float]:
-    """Area under precision and recall without point adjustment (mean of machines), and events at a threshold.
+def areas(machines: Sequence[Machine], scores: Mapping[str, Floats]) -> dict[str, float]:
+    """Area under precision and recall without point adjustment, mean of the machines."""
+    return {"auc_pr": float(np.mean([average_precision(m.labels, scores[m.name]) for m in machines]))}
 
-    Without a `limit` the threshold is the one that gives this detector BUDGET false alarms per machine-day.
-    """
-    areas = [average_precision(m.labels, scores[m.name]) for m in machines]
-    level = limit if limit is not None else _level_of_budget(machines, scores)
-    found, events, false, days = 0, 0, 0, 0.0
-    for m in machines:
-        hits = scores[m.name] >= level
-        spans = _spans(m.labels)
-        events += len(spans)
-        found += sum(bool(hits[first:last].any()) for first, last in spans)
-        false += len(_alarms(hits & ~m.labels))
-        days += len(m.labels) / MINUTES_PER_DAY
+
+def at_budget(machines: Sequence[Machine], scores: Mapping[str, Floats]) -> dict[str, float]:
+    """Events found and false alarms at the lowest threshold with at most BUDGET false alarms a machine-day."""
+    level = _level_of_budget(machines, scores)
+    return found(machines, {name: score >= level for name, score in scores.items()})
+
+
+def found(machines: Sequence[Machine], hits: Mapping[str, Bools]) -> dict[str, float]:
+    """Incidents with a detection in them, and false alarms a machine-day."""
+    spans = {m.name: _spans(m.labels) for m in machines}
+    seen = [bool(hits[name][first:last].any()) for name, events in spans.items() for first, last in events]
+    false = sum(len(_alarms(hits[m.name] & ~m.labels)) for m in machines)
     return {
-        "auc_pr": float(np.mean(areas)),
-        "events": events,
-        "events_found": found,
-        "false_alarms_per_day": false / days,
+        "events": len(seen),
+        "events_found": sum(seen),
+        "false_alarms_per_day": false / (sum(len(m.labels) for m in machines) / MINUTES_PER_DAY),
     }
 
 
-BUDGET = 5.0  # false alarms a machine-day at which detectors without a threshold of their own are compared
-
-
 def _level_of_budget(machines: Sequence[Machine], scores: Mapping[str, Floats]) -> float:
-    pooled = np.concatenate([scores[m.name] for m in machines])
-    days = sum(len(m.labels) for m in machines) / MINUTES_PER_DAY
-    levels = np.unique(np.quantile(pooled, np.linspace(0.5, 1.0, 400)))
+    levels = np.unique(np.quantile(np.concatenate([scores[m.name] for m in machines]), np.linspace(0.5, 1.0, 400)))
     for level in levels:
-        false = sum(len(_alarms((scores[m.name] >= level) & ~m.labels)) for m in machines)
-        if false / days <= BUDGET and (np.concatenate([scores[m.name] for m in machines]) >= level).mean() < 0.2:
+        hits = {m.name: scores[m.name] >= level for m in machines}
+        false = found(machines, hits)["false_alarms_per_day"]
+        if false <= BUDGET and np.concatenate(list(hits.values())).mean() < MOST_HITS:
             return float(level)
     return float(levels[-1])
 
