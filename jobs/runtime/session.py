@@ -26,6 +26,12 @@ _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # A record may have megabytes. By default Parquet's reader takes 4096 rows at once and its writer 128 MB, at least a
+    # hundred rows: joining the archive's small files ended a JVM of 512 MB, again after each start.
+    "spark.sql.parquet.enableVectorizedReader": "false",
+    "spark.hadoop.parquet.block.size": str(16 * 2**20),
+    "spark.hadoop.parquet.block.size.row.check.min": "10",
+    "spark.hadoop.parquet.page.size.row.check.min": "10",
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Sources are known by name: a format that is added to the map must not shift the others' offsets.
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
