@@ -53,7 +53,7 @@ def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
                 raise KafkaException(error)
 
 
-def read_records(bootstrap: str, topic: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_records(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """The partition and the parsed JSON of each of these records."""
-    for message in read_topic(bootstrap, topic):
+    for message in read_topic(bootstrap, topic, tail):
         yield message.partition() or 0, orjson.loads(message.value() or b"null")

@@ -17,6 +17,8 @@ from jobs.indexer.indexer import index_of
 from jobs.runtime.settings import Settings
 from jobs.verify import faults, readback
 
+TAIL = 500  # records of a partition; the whole of it is read only where there is no tick among them
+
 
 @dataclass(frozen=True)
 class Result:
@@ -91,10 +93,15 @@ class Observer:
 
     def told_until(self) -> int:
         """Event time, unix ns, whose windows every partition has told; 0 if one has not told any."""
-        ticks = dict.fromkeys(range(self.topics["statistics"].partitions), 0)
-        for partition, record in read_records(self.settings.kafka_bootstrap, self.topics["statistics"].name):
-            ticks[partition] = max(ticks[partition], record.get("tick_unix_nano", 0))
-        return min(ticks.values())
+        topic = self.topics["statistics"]
+        ticks = self._ticks(topic.name, TAIL)
+        if len(ticks) < topic.partitions:
+            ticks = self._ticks(topic.name)
+        return min(ticks.get(partition, 0) for partition in range(topic.partitions))
+
+    def _ticks(self, topic: str, tail: int | None = None) -> dict[int, int]:
+        found = read_records(self.settings.kafka_bootstrap, topic, tail)
+        return {partition: record["tick_unix_nano"] for partition, record in found if "tick_unix_nano" in record}
 
     def rows(self) -> list[faults.Row]:
         """What was said of the faults that have begun."""

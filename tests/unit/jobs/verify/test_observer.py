@@ -44,3 +44,16 @@ def test_only_alarms_within_what_is_compared_are_counted(observer, monkeypatch):
     result = observer.result(START + 30 * SECOND, START + 80 * SECOND)
     assert result.false_alarms == [alarms[1]]
     assert not result.passed
+
+
+def test_told_is_what_every_partition_has_told(observer, monkeypatch):
+    def read(_bootstrap, _topic, tail=None):
+        told = [(n, {"tick_unix_nano": 10 * n}) for n in range(1, 4)] + [(n, {"machine": "vm-1"}) for n in range(4)]
+        return told if tail else [(0, {"tick_unix_nano": 5}), (0, {"tick_unix_nano": 7}), *told]
+
+    monkeypatch.setattr("jobs.verify.observer.read_records", read)
+    observer.topics = {"statistics": SimpleNamespace(name="statistics", partitions=4)}
+    observer.settings = SimpleNamespace(kafka_bootstrap="")
+    assert observer.told_until() == 7
+    observer.topics["statistics"].partitions = 5
+    assert observer.told_until() == 0
