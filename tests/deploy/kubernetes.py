@@ -5,14 +5,26 @@ The images must be there (IMAGE's tag and the same with `-next`); all is gone af
 
 import argparse
 import json
+import re
 import sys
 import time
 from typing import Any
+
+import yaml
 
 from tests.charts.tools import CHART, find
 from tests.deploy.stack import compare_past, run, strike, write_report
 
 RELEASE = NAMESPACE = "kappa-test"
+# A broker's pod takes half a minute to come back: the chart's faults begin when none of them is killed any more.
+FAULTS: list[str] = yaml.safe_load((CHART / "values.yaml").read_text())["simulator"]["faults"]
+FAULTS_LATER = 60
+
+
+def _later(fault: str, seconds: int) -> str:
+    return re.sub(r"@\+(\d+)s", lambda start: f"@+{int(start[1]) + seconds}s", fault)
+
+
 # The comparison runs in the simulator's pod, where the truth is.
 BASE = (
     "--set",
@@ -21,6 +33,8 @@ BASE = (
     "simulator.resources.limits.memory=512Mi",
     "--set",
     "storage.keep=false",
+    "--set-json",
+    f"simulator.faults={json.dumps([_later(fault, FAULTS_LATER) for fault in FAULTS])}",
 )
 PROFILES = {
     "small": ("--values", str(CHART / "examples" / "local.yaml")),

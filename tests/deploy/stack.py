@@ -24,12 +24,16 @@ def run(*command: str | Path, **more: Any) -> str:
 
 
 def strike(targets: Sequence[str], kill: Callable[[str], None], count: int, seed: int, spread: float) -> list[str]:
-    """Kill each target once, the rest by chance, `spread` seconds apart on average; gives whom, in order."""
+    """Kill each target once, the rest by chance, `spread` seconds apart on average; gives whom, in order.
+
+    Brokers go first, before the faults begin: what is sent while none answers comes late, and is in no window.
+    """
     rng = random.Random(seed)
     chosen = [
         *rng.sample(list(targets), min(count, len(targets))),
         *rng.choices(targets, k=max(0, count - len(targets))),
     ]
+    chosen.sort(key=lambda target: "kafka" not in target)
     for target in chosen:
         time.sleep(rng.uniform(0.5, 1.5) * spread)
         print(f"{time.strftime('%H:%M:%S')} kill {target}", flush=True)
