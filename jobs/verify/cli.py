@@ -6,6 +6,7 @@ from typing import Annotated
 
 import orjson
 import typer
+from elasticsearch import ApiError, TransportError
 from rich.console import Console
 
 from connectors.sinks.elasticsearch import connect
@@ -46,14 +47,22 @@ def verify(
 
 
 def _await(observer: Observer, deadline: float) -> Result:
-    """The comparison once every fault is answered and its time compared; after the deadline as it is."""
+    """The comparison once every fault is answered and its time compared; after the deadline as it is.
+
+    An Elasticsearch that is down, or about to start, is waited for like an answer.
+    """
     while True:
-        since, whole = observer.truth.span()
-        until = min(whole, observer.told_until())
-        if _is_complete(observer, until):
-            return observer.result(since, until)
-        if time.monotonic() > deadline:
-            return _what_there_is(observer, since, until)
+        over = time.monotonic() > deadline
+        try:
+            since, whole = observer.truth.span()
+            until = min(whole, observer.told_until())
+            if _is_complete(observer, until):
+                return observer.result(since, until)
+            if over:
+                return _what_there_is(observer, since, until)
+        except (ApiError, TransportError):
+            if over:
+                raise
         time.sleep(POLL_SECONDS)
 
 
