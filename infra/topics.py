@@ -18,7 +18,7 @@ LIVE = "live"
 GENERATION = r"[a-z0-9][a-z0-9-]{0,30}"
 
 # Their topics are what a generation reads or shares, not what it writes.
-NOT_JOBS = {"collectors", "kappa inventory", "kappa replay", "runtime"}
+NOT_JOBS = {"collectors", "kappa detector", "kappa inventory", "kappa replay", "runtime"}
 # The first job of the chain: a generation that runs it has every derived topic of its own.
 FIRST_JOB = "enrichment"
 

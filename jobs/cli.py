@@ -16,6 +16,7 @@ from infra.errors import UserError
 from jobs import chain
 from jobs.archive import cli as archive_cli
 from jobs.demo import cli as demo_cli
+from jobs.detector import cli as detector_cli
 from jobs.enrichment import cli as inventory_cli
 from jobs.enrichment import rejected_cli
 from jobs.quality import cli as quality_cli
@@ -36,6 +37,7 @@ app.add_typer(infra_cli.app, name="infra")
 app.add_typer(infra_cli.topics_app, name="topics")
 app.add_typer(inventory_cli.app, name="inventory")
 app.add_typer(archive_cli.app, name="archive")
+app.add_typer(detector_cli.app, name="detector")
 app.add_typer(rejected_cli.app, name="rejected")
 app.add_typer(simulator_cli.app)
 app.add_typer(host_cli.app)

@@ -54,21 +54,21 @@ EVENT = _struct(
     name=StringType(),
     value=DoubleType(),
     unit=StringType(),
-    type=StringType(),  # gauge | sum | histogram | exponential_histogram | summary | log
+    type=StringType(),  # gauge | sum | histogram | exponential_histogram | summary | log | control
     temporality=StringType(),  # cumulative | delta
     monotonic=BooleanType(),
     attributes=STRINGS,
     histogram=HISTOGRAM,
     severity_number=IntegerType(),  # OTLP's scale: 9 INFO, 13 WARN, 17 ERROR
     severity_text=StringType(),
-    body=StringType(),
+    body=StringType(),  # of a control event: JSON of CONTROL
     template=StringType(),
 )
 
 EVENTS = _struct(
     id=StringType(),
-    machine=StringType(),
-    kind=StringType(),  # metric | log
+    machine=StringType(),  # of a control event: may be a pattern
+    kind=StringType(),  # metric | log | control
     resource=STRINGS,
     inventory=INVENTORY_FACTS,
     source=SOURCE,
@@ -123,6 +123,21 @@ STATISTIC = _struct(
     severity_number=IntegerType(),  # of log lines: the highest
 )
 
+# What a person tells the detector. `machine` and `series` are shell globs where many may be meant.
+CONTROL = _struct(
+    action=StringType(),  # feedback: a novelty is none | reset: learn anew | suppress | allow: the rule is over
+    machine=StringType(),
+    series=StringType(),
+    novelty=StringType(),  # feedback: its id, and what it said
+    verdict=StringType(),
+    kind=StringType(),
+    observed=DoubleType(),
+    expected=DoubleType(),
+    rule=StringType(),  # suppress, allow: the rule's id
+    direction=StringType(),  # above | below
+    size=DoubleType(),  # the deviation at most that isn't told, in the series' unit
+)
+
 STATISTICS = _struct(
     id=StringType(),
     machine=StringType(),
@@ -131,6 +146,8 @@ STATISTICS = _struct(
     provisional=BooleanType(),  # true in statistics.early: the final record of this id replaces it
     until_unix_nano=LongType(),  # of a provisional record: event time that it covers
     statistics=ArrayType(STATISTIC),
+    control=CONTROL,  # a control event that came by `events`; beside it only id, machine and time
+    time_unix_nano=LongType(),
     tick_unix_nano=LongType(),
 )
 
@@ -186,6 +203,7 @@ SCHEMAS: dict[str, StructType] = {
     "events": EVENTS,
     "rejected": REJECTED,
     "statistics": STATISTICS,
+    "control": CONTROL,
     "novelties": NOVELTIES,
     "inventory": INVENTORY,
 }

@@ -71,7 +71,7 @@ def compare(truth: Path, statistics: Iterable[Mapping[str, Any]], until_unix_nan
     machines = _machines(truth)
     found: dict[Cell, list[Figures]] = defaultdict(list)
     for record in records:
-        if record.get("machine") in machines and _is_ours(record["window"]):
+        if record.get("machine") in machines and "window" in record and _is_ours(record["window"]):
             for cell, figures in _cells(record):
                 found[cell].append(figures)
     return _compare(_load(truth), _joined(found), until)
@@ -89,7 +89,7 @@ def compare_events(
         UserError: `truth` holds no truth.
     """
     machines = _machines(truth)
-    found = recount(record for record in events if record.get("machine") in machines)
+    found = recount(r for r in events if r.get("machine") in machines and r["kind"] != "control")
     return _compare(_load(truth), found, 2**63 if until_unix_nano is None else until_unix_nano, since_unix_nano)
 
 

@@ -4,7 +4,8 @@ Windows wait until a tick closes them; then every series of the shard takes the 
 on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from math import log
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson
 from jobs.detector.model_scales import SCALES, Scales
 from jobs.detector.model_tails import Floats
 from jobs.detector.novelties import Novelty
+from jobs.detector.rules import Orders, Rule
 from jobs.detector.settings import DetectorSettings
 from jobs.runtime.packing import pack, unpack
 
@@ -58,6 +60,7 @@ class Shard:
         self.open: dict[int, Open] = {int(row): Open(scale, record) for row, scale, record in header["open"]}
         self.silent: dict[int, Novelty] = {int(machine): record for machine, record in header["silent"]}
         self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in header["young"]]
+        self.orders = Orders(header.get("orders", {}))
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
@@ -75,6 +78,7 @@ class Shard:
             "open": [(row, *told) for row, told in self.open.items()],
             "silent": list(self.silent.items()),
             "young": self.young,
+            "orders": self.orders.packed(),
             "first_window": self.first_window,
             "window": self.window,
         }
@@ -91,7 +95,7 @@ class Shard:
             record = orjson.loads(raw)
             if record.get("tick_unix_nano") is not None:
                 waiting = self._tick(record["tick_unix_nano"], waiting, told)
-            elif self._is_ours(record["window"]):
+            elif "control" in record or self._is_ours(record["window"]):
                 waiting.append((record, raw))
         self.pending = [raw for _, raw in waiting]
         return told
@@ -104,16 +108,22 @@ class Shard:
         tick = time // self.settings.window_nano
         due: dict[int, list[Record]] = {}
         later: list[tuple[Record, bytes]] = []
+        controls = [(record["time_unix_nano"], raw, record) for record, raw in waiting if "control" in record]
         for record, raw in waiting:
+            if "control" in record:
+                continue
             window = record["window"]["end_unix_nano"] // self.settings.window_nano
             if window > tick:
                 later.append((record, raw))
             elif window > self.window:
                 due.setdefault(window, []).append(record)
+        controls.sort(key=lambda one: one[:2])
         for window in self._windows_to_step(sorted(due), tick):
+            while controls and controls[0][0] // self.settings.window_nano < window:
+                told += self._obey(controls.pop(0)[2]["control"], window)
             told += self._step(window, due.get(window, []))
             self.window = window
-        return later
+        return later + [(record, raw) for _, raw, record in controls]
 
     def _windows_to_step(self, due: list[int], tick: int) -> list[int]:
         """Those with data, and so many empty ones after each that every silence is seen."""
@@ -175,6 +185,8 @@ class Shard:
             statistic="first_seen",
         )
         novelty["text"] = novelties.new_machine_text(novelty)
+        if self.orders.forbid(novelty):
+            return []
         self.young.append((window + self.settings.warmup_windows, novelty))
         return [novelty]
 
@@ -190,6 +202,7 @@ class Shard:
         self.life["missed"][present] += gap
         self.life["present"][present] += 1
         self.life["last"][present] = window
+        self.orders.excused.difference_update(present.tolist() if self.orders.excused else ())
         back = [machine for machine in present.tolist() if machine in self.silent]
         return [
             novelties.later(self.silent.pop(machine), "end", time, text=f"{self.machines[machine]} speaks again")
@@ -204,8 +217,12 @@ class Shard:
             (machine, self._silence_score(machine, int(gap[machine])))
             for machine in np.flatnonzero(candidates).tolist()
         )
-        missed = [(machine, score) for machine, score in scores if score >= SILENCE_SCORE]
-        return [self._silence(machine, time, score) for machine, score in missed if machine not in self.silent]
+        told = []
+        for machine, score in scores:
+            usual = score < SILENCE_SCORE or self.orders.is_usual_gap(machine, int(gap[machine]))
+            if not usual and machine not in self.silent:
+                told += self._silence(machine, time, score)
+        return told
 
     def _silence_score(self, machine: int, gap: int) -> float:
         """-ln of the probability of `gap` missed windows in a row: presence is Bernoulli, its rate Beta."""
@@ -219,7 +236,7 @@ class Shard:
             gap += 1
         return gap
 
-    def _silence(self, machine: int, time: int, score: float) -> Novelty:
+    def _silence(self, machine: int, time: int, score: float) -> list[Novelty]:
         last, seconds = int(self.life["last"][machine]), self.settings.window_seconds
         record = novelties.start(
             self.machines[machine],
@@ -235,8 +252,10 @@ class Shard:
             expected_low=0.0,
             expected_high=self._usual_gap(machine) * seconds,
         )
+        if self.orders.forbid(record):
+            return []
         self.silent[machine] = {**record, "text": novelties.silence_text(record)}
-        return self.silent[machine]
+        return [self.silent[machine]]
 
     # Series
 
@@ -356,8 +375,20 @@ class Shard:
             for at in positions:
                 told += self._learned_early(int(judgement.rows[at]), time)
             if machine not in busy:
-                told.append(self._tell_start(judgement, machine, positions[0], scale, time))
+                told += self._tell_strongest(judgement, machine, positions, scale, time)
         return told
+
+    def _tell_strongest(
+        self, judgement: Judgement, machine: int, positions: list[int], scale: int, time: int
+    ) -> list[Novelty]:
+        """The first of these that nobody has called normal, or suppressed."""
+        for at in positions:
+            record = self._surprise(judgement, machine, at, scale, time)
+            row = int(judgement.rows[at])
+            if not self.orders.is_normal(row, record["observed"]) and not self.orders.forbid(record):
+                self.open[row] = Open(scale, record)
+                return [record]
+        return []
 
     def _machines_in_episode(self) -> set[int]:
         """Those that tell a surprise of single windows; one of a larger scale lasts too long to silence all others."""
@@ -374,7 +405,7 @@ class Shard:
             return []
         return [novelties.later(told.record, "end", time, text=novelties.learned_text(told.record))]
 
-    def _tell_start(self, judgement: Judgement, machine: int, lead: int, scale: int, time: int) -> Novelty:
+    def _surprise(self, judgement: Judgement, machine: int, lead: int, scale: int, time: int) -> Novelty:
         row = int(judgement.rows[lead])
         kind, _, name, _ = self._describe(row)
         record = novelties.start(
@@ -390,7 +421,6 @@ class Shard:
             **novelties.explained(self._contributors(judgement, machine), CONTRIBUTORS),
         )
         record["text"] = novelties.anomaly_text(record, scale > 1)
-        self.open[row] = Open(scale, record)
         return record
 
     def _contributors(self, judgement: Judgement, machine: int) -> list[dict[str, Any]]:
@@ -440,14 +470,14 @@ class Shard:
         score = float(scores.max()) if is_count.all() else rarity
         strongest_first = np.argsort(-scores, kind="stable")
         seen = float(judgement.observed[at][strongest_first[0]])
-        return [self._new_series(machine, rows[strongest_first], seen, window, score)]
+        return self._new_series(machine, rows[strongest_first], seen, window, score)
 
     def _news_score(self, machine: int, lived: int) -> float:
         """-ln of the probability of a window with new series: their number is Poisson, its rate Gamma (Jeffreys)."""
         quiet = (0.5 + int(self.life["news"][machine])) * float(np.log1p(1.0 / (lived + 1.0)))
         return -float(np.log(-np.expm1(-quiet)))
 
-    def _new_series(self, machine: int, rows: Ints, observed: float, window: int, score: float) -> Novelty:
+    def _new_series(self, machine: int, rows: Ints, observed: float, window: int, score: float) -> list[Novelty]:
         kind, series, name, unit = self._describe(int(rows[0]))
         never = {"expected": 0.0, "expected_low": 0.0, "expected_high": 0.0} if kind == "log" else {}
         novelty = novelties.start(
@@ -467,8 +497,74 @@ class Shard:
             **never,
         )
         novelty["text"] = novelties.new_series_text(novelty, len(rows) - 1)
+        if self.orders.forbid(novelty):
+            return []
         self.young.append((window + self.settings.warmup_windows, novelty))
-        return novelty
+        return [novelty]
+
+    # Control events
+
+    def _obey(self, control: Record, window: int) -> list[Novelty]:
+        """Do what a person says, before `window` takes its step."""
+        time = window * self.settings.window_nano
+        match control["action"]:
+            case "feedback":
+                return self._call_normal(control, time)
+            case "reset":
+                return self._begin_anew(control, window, time)
+            case "suppress":
+                rule = self.orders.rules[control["rule"]] = Rule.of(control)
+                return self._end(rule.matches, time, f"suppressed by rule {control['rule']}")
+            case _:
+                self.orders.rules.pop(control["rule"], None)
+                return []
+
+    def _call_normal(self, control: Record, time: int) -> list[Novelty]:
+        """A novelty is none: it ends, if it hasn't, and what it told isn't told again."""
+        machine = self.machine_index.get(control["machine"])
+        if machine is None:
+            return []
+        what = "a person says that this is normal"
+        if control["verdict"] == "silence":
+            self.orders.gaps[machine] = max(
+                self.orders.gaps.get(machine, 0), int(control["observed"] // self.settings.window_seconds)
+            )
+            if machine in self.silent:
+                self.orders.excused.add(machine)
+        elif control["verdict"] != "new_entity":
+            definition = self.definition_index.get(f"{control['kind']}{control['series']}", -1)
+            row = self.row_index.get((machine, definition))
+            if row is not None:
+                low, high = self.orders.call_normal(row, control["observed"], control["expected"])
+                what = f"{what}, as are values of {low:.4g} to {high:.4g}"
+        return self._end(lambda novelty: novelty["id"] == control["novelty"], time, what)
+
+    def _begin_anew(self, control: Record, window: int, time: int) -> list[Novelty]:
+        """Some series begin as if they had never been seen, but aren't told as new."""
+        machines = np.array([fnmatchcase(name, control["machine"]) for name in self.machines], bool)
+        series = np.array([fnmatchcase(str(series), control["series"]) for _, series, _, _ in self.definitions], bool)
+        rows = np.flatnonzero(machines[self.series["machine"]] & series[self.series["definition"]])
+        if not len(rows):
+            return []
+        order = np.arange(len(self.model))
+        is_count = self.model.windows.columns["is_count"][rows] > 0
+        order[rows] = self.model.add(is_count, np.zeros(len(rows), np.int64), window)
+        self.model.retain(order)
+        anew = set(rows.tolist())
+        self.orders.renumber({row: row for row in self.orders.normal if row not in anew})
+        ids = {told.record["id"] for row, told in self.open.items() if row in anew}
+        return self._end(lambda novelty: novelty["id"] in ids, time, "its series begins anew, a person says")
+
+    def _end(self, wanted: Callable[[Novelty], bool], time: int, why: str) -> list[Novelty]:
+        """End those that are told and not over, and forget them."""
+        records = [told.record for told in self.open.values()]
+        records += [*self.silent.values(), *(record for _, record in self.young)]
+        ended = [record for record in records if wanted(record)]
+        ids = {record["id"] for record in ended}
+        self.open = {row: told for row, told in self.open.items() if told.record["id"] not in ids}
+        self.silent = {machine: record for machine, record in self.silent.items() if record["id"] not in ids}
+        self.young = [(due, record) for due, record in self.young if record["id"] not in ids]
+        return [novelties.later(record, "end", time, text=f"{record['text']}: {why}") for record in ended]
 
     def _compact(self, window: int) -> None:
         """Drop series that were not heard of for a long time and have nothing to tell."""
@@ -486,6 +582,7 @@ class Shard:
         self.definitions = [self.definitions[index] for index in used.tolist()]
         place = {int(row): at for at, row in enumerate(rows)}
         self.open = {place[row]: told for row, told in self.open.items()}
+        self.orders.renumber(place)
         self._index_series()
 
 
@@ -497,7 +594,7 @@ def _empty_header() -> dict[str, Any]:
     lists: dict[str, list[Any]] = {
         name: [] for name in ("machines", "inventories", "definitions", "open", "silent", "young")
     }
-    return {**lists, "first_window": None, "window": -1}
+    return {**lists, "orders": {}, "first_window": None, "window": -1}
 
 
 def _empty_arrays() -> Arrays:

@@ -139,13 +139,15 @@ def _to_records(topics: TopicMap) -> _Step:
         .when(is_rejected, topics["events.rejected"].name)
         .otherwise(topics["events.late"].name)
     )
+    is_unknown = ~F.col("inventory.known") & (F.col("kind") != "control")
     events = F.when(F.col("kind") == "log", _with_templates(F.col("events"))).otherwise(F.col("events"))
     addressed = {"events": events, "source": _source(), "batch_id": _batch_id()}
     is_huge = F.octet_length("record") + F.coalesce(F.octet_length("machine"), F.lit(0)) > RECORD_BYTES
     judged = F.when(is_huge, TOO_LARGE).otherwise(F.col("verdict"))
     written = (
         target.alias("topic"),
-        F.lit(None).cast("int").alias("partition"),
+        # Control events stand where their machines' events do.
+        F.when(~is_rejected & (F.col("kind") == "control"), F.col("partition")).alias("partition"),
         F.when(is_rejected, source).otherwise(F.col("machine")).alias("key"),
         F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
@@ -153,7 +155,7 @@ def _to_records(topics: TopicMap) -> _Step:
         F.col("topic").alias("source_topic"),
         F.col("partition").alias("source_partition"),
         F.unix_millis("timestamp").alias("source_timestamp_ms"),
-        F.when(is_rejected, F.col("verdict")).when(~F.col("inventory.known"), UNKNOWN_MACHINE).alias("note"),
+        F.when(is_rejected, F.col("verdict")).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
     )
     return lambda df: (
         df.withColumns(addressed).withColumn("record", value).withColumn("verdict", judged).select(*written)

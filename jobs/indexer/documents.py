@@ -25,12 +25,12 @@ _STORY = ("verdict", "phase", "text", "statistic", "window_seconds", "contributi
 
 
 def statistics(record: Record) -> dict[str, Document]:
-    """The documents of one machine's window by id: one a series; none for a tick.
+    """The documents of one machine's window by id: one a series; none for a tick or a control event.
 
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.STATISTICS.
     """
-    if "tick_unix_nano" in record:
+    if "tick_unix_nano" in record or "control" in record:
         return {}
     window = record["window"]
     shared = {

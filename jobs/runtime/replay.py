@@ -87,8 +87,9 @@ def _is_before(end: Offsets) -> Column:
 
 
 def matching(rows: DataFrame, topic: Topic, where: str) -> DataFrame:
-    """Kafka's rows of a topic whose record meets an SQL condition, and its ticks."""
+    """Kafka's rows of a topic whose record meets an SQL condition, its ticks, and what is for many machines."""
     assert topic.schema_name
     record = F.from_json(F.col("value").cast("string"), SCHEMAS[topic.schema_name])
     fields = rows.withColumn("record", record).select("*", "record.*")
-    return fields.where(F.col("tick_unix_nano").isNotNull() | F.expr(where)).select(*rows.columns)
+    always = F.col("tick_unix_nano").isNotNull() | F.col("machine").contains("*")
+    return fields.where(always | F.expr(where)).select(*rows.columns)

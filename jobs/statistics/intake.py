@@ -17,14 +17,15 @@ class OutOfOrderError(Exception):
     """An event is older than a tick that came before it: its window may have been told already."""
 
 
-def take(state: State, records: Iterable[tuple[int, bytes]]) -> None:
-    """Take (offset, value) records in the order of the log, ticks among them.
+def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
+    """Take (offset, value) records in the order of the log, ticks among them; returns the control events, to pass on.
 
     Raises OutOfOrderError if one contradicts an earlier tick.
     """
     series: list[int] = []
     times: list[int] = []
     values: list[float] = []
+    controls: list[Record] = []
     for offset, value in records:
         record = orjson.loads(value)
         if "tick_unix_nano" in record:
@@ -34,6 +35,10 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> None:
         time = [event["time_unix_nano"] for event in events]
         if "retried" in record and min(time) < state.tick:
             continue  # rejected, sent again after a fix, and its window may have been told
+        _check_order(state, record, offset, min(time))
+        if record["kind"] == "control":
+            controls += [_control(record, event) for event in events]
+            continue
         _note_facts(state, record, offset, time)
         numbers = state.catalogue.numbers(state.catalogue.machine_number(record["machine"]), record["kind"], events)
         if record["kind"] == "log":
@@ -47,15 +52,25 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> None:
     state.catalogue.grow()
     if series:
         state.points = state.points.plus(series, times, values)
+    return controls
 
 
-def _note_facts(state: State, record: Record, offset: int, time: list[int]) -> None:
-    first, last = min(time), max(time)
+def _control(record: Record, event: Record) -> Record:
+    """As JSON of the schema `statistics`."""
+    control, time = orjson.loads(event["body"]), event["time_unix_nano"]
+    return {"id": record["id"], "machine": record["machine"], "control": control, "time_unix_nano": time}
+
+
+def _check_order(state: State, record: Record, offset: int, first: int) -> None:
     if first < state.tick:
         raise OutOfOrderError(
             f"record {record['id']} at offset {offset} has an event at {first}, before the tick {state.tick}: "
             "was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
         )
+
+
+def _note_facts(state: State, record: Record, offset: int, time: list[int]) -> None:
+    first, last = min(time), max(time)
     machine, inventory = record["machine"], record["inventory"]
     known = state.latest.get(machine)
     if known and known.inventory == inventory:

@@ -47,10 +47,10 @@ def fold(windows: Windows, state: bytes | None, batch: Input, early: str = EARLY
     known, warm = _WARM.pop(place, (None, None))
     unpacked = warm if warm and known == state and warm.windows == windows else State(windows, state)
     before = unpacked.tick
-    take(unpacked, zip(batch.offsets, batch.values, strict=True))
-    outputs = []
+    controls = take(unpacked, zip(batch.offsets, batch.values, strict=True))
+    outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
     if unpacked.tick > before:
-        outputs = sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
+        outputs += sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
         outputs.append(Output(None, orjson.dumps({"tick_unix_nano": unpacked.tick}), unpacked.tick))
     after = unpacked.to_bytes()
     _WARM[place] = (after, unpacked)

@@ -23,6 +23,8 @@ from infra import admin
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
 from infra.topics import DEFAULT_MAP, load_topics
+from jobs.detector import control
+from jobs.detector.rules import Rule
 from jobs.json_schema import json_schema
 from jobs.replay.log import Log
 from jobs.schemas import SCHEMAS
@@ -31,6 +33,7 @@ from tests.waiting import until
 
 JOBS = ("enrichment", "statistics", "detector", "archive")
 DEADLINE_SECONDS = 400
+RULE = Rule(machine="nobody-*", size=2.0)
 FAULTS = ("late:vm-05@+60s/30s", "malformed:vm-03@+60s/20s", "wrong_clock:vm-06@+70s/20s", "new_vm:vm-new@+120s")
 
 
@@ -59,6 +62,7 @@ def telemetry(bootstrap, tmp_path_factory):
     simulation = Simulation(cloud)
     with Truth(folder / "truth", simulation) as truth:
         feed.run(simulation, CollectorProducer(bootstrap, simulation.topics()), truth, live=False)
+    control.send(bootstrap, load_topics(topics_file)[control.TOPIC], control.suppress(RULE))
     return topics_file, folder, folder / "truth"
 
 
@@ -151,6 +155,13 @@ def test_what_was_late_or_unusable_is_kept(chain, telemetry):
     assert sum(record["events"] for record in rejected) == totals["rejected"]
     assert {record["code"] for record in rejected} >= {"future"}
     assert sum(r["events"] for r in rejected if r["code"] == "future") == totals["future"] > 0
+
+
+def test_a_rule_reaches_the_detector_once_in_each_partition(chain, bootstrap):
+    passed = [(p, record["control"]) for p, record in read_records(bootstrap, "statistics") if "control" in record]
+    assert sorted(partition for partition, _ in passed) == [0, 1, 2, 3]
+    assert [told for _, told in passed] == 4 * [control.suppress(RULE)]
+    assert control.rules(bootstrap, control.TOPIC) == {RULE.id: RULE}
 
 
 def test_the_new_machine_is_told(chain):

@@ -10,6 +10,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from connectors.sources import decoder, formats
 from infra.errors import UserError
 from infra.topics import load_topics
+from tests.unit.connectors.sources.conftest import RECEIVED
 
 T = "1795245484412222354"
 HOST = {"key": "host.name", "value": {"stringValue": "vm-1"}}
@@ -80,7 +81,7 @@ def test_every_format_of_the_topic_map_has_a_decoder():
 
 
 def test_an_unknown_format_is_a_user_error():
-    with pytest.raises(UserError, match=r"'nagios'; use one of collectd_json, lines_json"):
+    with pytest.raises(UserError, match=r"'nagios'; use one of collectd_json, control_json, lines_json"):
         decoder("nagios")
 
 
@@ -315,3 +316,27 @@ def test_rfc5424_messages(decode):
         b"<13>1 - h a - - - caf\xe9": "caf\ufffd",
     }
     assert [rows[0].events[0].body for rows in decode("syslog_rfc5424", list(lines))] == list(lines.values())
+
+
+def test_a_control_event_has_the_brokers_time_and_its_body_in_one_form(decode):
+    [[row]] = decode("control_json", [b' {"rule":"r1", "machine":"upf-*", "action":"suppress", "size":2} '])
+    assert (row.error, row.machine, row.kind) == (None, "upf-*", "control")
+    [event] = row.events
+    assert (event.time_unix_nano, event.type) == (int(RECEIVED.timestamp()) * 10**9, "control")
+    assert event.body == '{"action":"suppress","machine":"upf-*","rule":"r1","size":2.0}'
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (b"{broken", "not_json"),
+        (b"[1]", "not_control"),
+        (b'{"action":"explode","machine":"vm-1"}', "not_control"),
+        (b'{"action":"feedback","machine":"vm-1"}', "not_control"),
+        (b'{"action":"reset","series":"*"}', "no_machine"),
+        (b'{"action":"reset","series":"*","machine":"vm-1"} x', "not_control"),
+    ],
+)
+def test_what_is_no_control_event_is_rejected(decode, value, code):
+    [[row]] = decode("control_json", [value])
+    assert (row.error, row.events) == (code, None)

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from jobs.detector.control import allow, not_anomalous, reset, suppress
+from jobs.detector.rules import Rule
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
 from jobs.json_schema import json_schema
@@ -67,12 +69,39 @@ def seconds(novelty: dict[str, object]) -> int:
     return int(novelty["time_unix_nano"]) // SIZE - FIRST  # type: ignore[call-overload]
 
 
+def told_by_a_person(window: int, control: dict[str, object], after: float = 0.5) -> bytes:
+    """A control event within the window of this number."""
+    time = int((FIRST + window - 1 + after) * SIZE)
+    return orjson.dumps({"id": "c", "machine": control["machine"], "control": control, "time_unix_nano": time})
+
+
+def inserted(records: list[bytes], *controls: bytes) -> list[bytes]:
+    """Each where the chain would write it: before the first tick that is later."""
+    for control in controls:
+        time = orjson.loads(control)["time_unix_nano"]
+        at = next(n for n, raw in enumerate(records) if orjson.loads(raw).get("tick_unix_nano", 0) > time)
+        records = [*records[:at], control, *records[at:]]
+    return records
+
+
+SILENT = {"verdict": "silence", "observed": 30.0}
+HIGH = {"verdict": "anomaly", "kind": "metric", "series": "metric-0", "observed": 40.0, "expected": 10.0}
+
+
 @cache
 def eventful() -> tuple[tuple[bytes, ...], bytes, list[dict[str, object]]]:
     change = with_metric("vm-1", range(20, 24), 60.0) | {("vm-2", w): None for w in range(25, 33)}
     change |= with_metric("vm-3", range(24, 45), 40.0)
     records = stream(45, change)
     records.insert(100, record("vm-9", 30, [metric("metric-0", 1.0)]))
+    records = inserted(
+        records,
+        told_by_a_person(15, reset("metric-3", "vm-*")),
+        told_by_a_person(22, suppress(Rule(machine="vm-1", series="metric-0"))),
+        told_by_a_person(28, {"action": "feedback", "machine": "vm-2", "novelty": "x", **SILENT}),
+        told_by_a_person(29, allow(Rule(machine="vm-1", series="metric-0").id)),
+        told_by_a_person(29, {"action": "feedback", "machine": "vm-3", "novelty": "y", **HIGH}),
+    )
     state, novelties = fold(None, records, SETTINGS)
     return tuple(records), state, novelties
 
@@ -272,3 +301,89 @@ def test_a_small_shift_that_stays_is_told_by_the_mean_of_its_windows() -> None:
 
 def test_usual_data_tell_nothing_for_an_hour() -> None:
     assert told(stream(360)) == []
+
+
+def test_what_a_person_calls_normal_ends_and_is_not_told_again() -> None:
+    spikes = with_metric("vm-1", range(20, 24), 60.0) | with_metric("vm-1", range(230, 232), 61.0)
+    log = stream(240, spikes)
+    start = told(log)[0]
+    assert [seconds(n) for n in told(log) if n["phase"] == "start"] == [20, 230]
+    (first, end) = told(inserted(log, told_by_a_person(22, not_anomalous(start))))
+    assert first == start
+    assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 22)
+    assert "a person says that this is normal, as are values of 9.9" in str(end["text"])
+
+
+def test_what_is_beyond_the_value_called_normal_is_told() -> None:
+    spikes = with_metric("vm-1", range(20, 24), 60.0) | with_metric("vm-1", range(230, 232), 90.0)
+    log = stream(240, spikes)
+    starts = [
+        n for n in told(inserted(log, told_by_a_person(26, not_anomalous(told(log)[0])))) if n["phase"] == "start"
+    ]
+    assert [seconds(n) for n in starts] == [20, 230]
+
+
+def test_a_control_event_takes_effect_at_its_time_wherever_it_stands_before_the_tick() -> None:
+    log = stream(60, with_metric("vm-1", range(20, 24), 60.0))
+    control = told_by_a_person(40, reset("metric-0", "vm-1"))
+    at = log.index(tick(39))
+    late = [fold(None, [*log[:n], control, *log[n:]], SETTINGS) for n in (0, 50, at, at + 1, at + 2)]
+    assert all(found == late[0] for found in late)
+
+
+def test_series_that_begin_anew_warm_up_and_are_not_told_as_new() -> None:
+    gone = with_metric("vm-1", range(100, 130), 60.0)
+    assert told(inserted(stream(130, gone), told_by_a_person(100, reset("metric-0", "vm-1")))) == []
+    others = told(inserted(stream(130, gone), told_by_a_person(100, reset("metric-0", "vm-2"))))
+    assert others[0]["machine"] == "vm-1"
+
+
+def test_a_novelty_of_a_series_that_begins_anew_ends() -> None:
+    log = inserted(stream(60, with_metric("vm-1", range(20, 60), 60.0)), told_by_a_person(25, reset("*", "vm-1")))
+    start, end = told(log)
+    assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 25)
+    assert "begins anew, a person says" in str(end["text"])
+
+
+def test_a_rule_holds_from_its_time_until_it_is_taken_back() -> None:
+    rule = Rule(machine="vm-?", series="metric-0", direction="above", size=60.0)
+    spikes: dict[tuple[str, int], list[dict[str, object]] | None] = {}
+    for window in (120, 240, 360):
+        spikes |= with_metric("vm-1", range(window, window + 2), 60.0)
+    log = stream(370, spikes)
+    assert [seconds(n) for n in told(log) if n["phase"] == "start"] == [120, 240, 360]
+    ruled = inserted(log, told_by_a_person(200, suppress(rule)), told_by_a_person(300, allow(rule.id)))
+    assert [seconds(n) for n in told(ruled) if n["phase"] == "start"] == [120, 360]
+
+
+def test_a_rule_lets_the_next_strongest_series_speak() -> None:
+    everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
+    log = stream(31, everything)
+    strongest = told(log)[0]["series"]
+    ruled = told(inserted(log, told_by_a_person(20, suppress(Rule(series=str(strongest))))))
+    assert len(ruled) == 1
+    assert ruled[0]["series"] != strongest
+
+
+def test_what_a_new_rule_is_about_ends() -> None:
+    log = stream(40, with_metric("vm-1", range(20, 40), 60.0))
+    start, end = told(inserted(log, told_by_a_person(24, suppress(Rule(machine="vm-1")))))
+    assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 24)
+    assert "suppressed by rule" in str(end["text"])
+
+
+def test_a_silence_that_a_person_calls_normal_ends_and_is_not_told_again() -> None:
+    gaps = {("vm-2", w): None for w in (*range(20, 30), *range(40, 46), *range(60, 80))}
+    log = stream(90, gaps)
+    starts = [n for n in told(log) if n["phase"] == "start"]
+    assert [seconds(n) for n in starts] == [22, 42, 62]
+    said = told_by_a_person(27, not_anomalous({**starts[0], "observed": 80.0}))
+    found = told(inserted(log, said))
+    assert [(n["phase"], seconds(n)) for n in found] == [("start", 22), ("end", 27), ("start", 68), ("end", 80)]
+
+
+def test_a_new_machine_that_a_rule_is_about_is_not_told() -> None:
+    log = stream(20) + [
+        raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), tick(w))
+    ]
+    assert told(inserted(log, told_by_a_person(10, suppress(Rule(machine="vm-9"))))) == []

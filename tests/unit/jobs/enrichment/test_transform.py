@@ -257,3 +257,11 @@ def test_history_closes_each_fact_at_the_next():
         ("b", 20, 30),
         ("a", 0, 20),
     ]
+
+
+def test_a_control_event_stays_in_its_partition_and_is_no_unknown_machine(run):
+    [(row, record)] = run(batch(point(value=None, type="control", body="{}"), machine="upf-*", kind="control"))[
+        "events"
+    ]
+    assert (row.partition, row.key, row.note) == (2, "upf-*", None)
+    assert (record["kind"], record["events"][0]["body"]) == ("control", "{}")

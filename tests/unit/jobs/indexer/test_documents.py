@@ -167,6 +167,10 @@ def test_rejected_events_that_were_decoded_are_shown():
     assert document["value"] == '{"machine":"vm-1"}'
 
 
+def test_a_control_event_is_no_document():
+    assert statistics({"id": "c", "machine": "*", "control": {"action": "reset"}, "time_unix_nano": 0}) == {}
+
+
 def test_a_novelty_starts():
     evidence = ("score", "probability", "observed", "expected", "expected_low", "expected_high")
     story = ("verdict", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
@@ -272,7 +276,7 @@ def test_the_mapping_of_contributors_is_their_schema():
 @pytest.mark.parametrize(
     ("records", "schema"),
     [
-        ([STATISTICS], schemas.STATISTICS),
+        ([STATISTICS, {"control": {}, "time_unix_nano": 0}], schemas.STATISTICS),
         (STATISTICS["statistics"], schemas.STATISTIC),
         ([NOVELTY], schemas.NOVELTIES),
         (NOVELTY["contributors"], schemas.CONTRIBUTOR),

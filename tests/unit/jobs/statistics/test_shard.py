@@ -490,3 +490,34 @@ def test_every_record_fits_the_schema(log):
 def test_no_two_final_records_share_an_id(log):
     identities = [found["id"] for found in told(run(flat(log), ALL))]
     assert len(identities) == len(set(identities))
+
+
+def control(time, action="reset"):
+    body = orjson.dumps({"action": action, "machine": "vm-*", "series": "cpu*"}).decode()
+    return record(
+        {"time_unix_nano": int(time * NANO), "type": "control", "body": body}, machine="vm-*", id="c-1", kind="control"
+    )
+
+
+def test_a_control_event_is_passed_on_before_the_next_tick_whatever_the_cut():
+    values = [record(metric(101, 1.0)), control(105), record(metric(106, 1.0)), tick(110), control(112), tick(121)]
+    for cuts in ((), (1,), (2,), (1, 2, 3, 4, 5)):
+        outputs = sorted(run(values, cuts=cuts), key=lambda output: output.time_unix_nano)  # as the sink does
+        found = [orjson.loads(output.value) for output in outputs]
+        at = [record["time_unix_nano"] // NANO for record in found if "control" in record]
+        assert at == [105, 112]
+        ticks = [n for n, one in enumerate(found) if one.get("tick_unix_nano", 0) > 105 * NANO]
+        assert found.index(next(one for one in found if "control" in one)) < ticks[0]
+    passed = next(one for one in told(run(values)) if "control" in one)
+    assert passed == {
+        "id": "c-1",
+        "machine": "vm-*",
+        "control": {"action": "reset", "machine": "vm-*", "series": "cpu*"},
+        "time_unix_nano": 105 * NANO,
+    }
+    jsonschema.validate(passed, json_schema("statistics", SCHEMAS["statistics"]))
+
+
+def test_a_control_event_before_an_earlier_tick_is_an_error():
+    with pytest.raises(OutOfOrderError, match="c-1 at offset 1"):
+        run([tick(110), control(109)])

@@ -1,0 +1,111 @@
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from infra.errors import UserError
+from jobs.detector import cli, control
+from jobs.detector.rules import Rule
+from jobs.json_schema import json_schema
+from jobs.schemas import CONTROL
+
+NOVELTY = {
+    "id": "n1",
+    "machine": "vm-1",
+    "verdict": "anomaly",
+    "kind": "metric",
+    "series": "cpu",
+    "observed": 9.0,
+    "expected": 5.0,
+    "score": 20.0,
+}
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What the commands write; the topics hold a novelty in two phases, and one rule."""
+    written = []
+    told = [
+        (0, NOVELTY | {"observed": 7.0, "score": 14.0}),
+        (0, NOVELTY),
+        (0, NOVELTY | {"score": 3.0}),
+        (1, {"id": "n2"}),
+    ]
+    ruled = [(partition, control.suppress(Rule(machine="amf-*"))) for partition in (0, 1)]
+    topics = {"novelties": told, "detector.control": ruled}
+    monkeypatch.setattr(control, "read_records", lambda _, topic: topics[topic])
+    monkeypatch.setattr(control, "send", lambda _, topic, event: written.append((topic.name, event)))
+    return written
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.app, arguments)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_feedback_carries_the_strongest_moment_of_the_novelty(sent):
+    run("feedback", "n1", "not-anomalous")
+    (topic, event) = sent.pop()
+    assert topic == "detector.control"
+    assert event == {
+        "action": "feedback",
+        "machine": "vm-1",
+        "novelty": "n1",
+        "verdict": "anomaly",
+        "kind": "metric",
+        "series": "cpu",
+        "observed": 9.0,
+        "expected": 5.0,
+    }
+
+
+def test_feedback_about_an_unknown_novelty_is_refused(sent):
+    with pytest.raises(UserError, match="NOVELTY 'n9': novelties holds none of this id"):
+        run("feedback", "n9", "not-anomalous")
+    assert sent == []
+
+
+def test_commands_write_events_of_the_schema(sent):
+    run("feedback", "n1", "not-anomalous")
+    run("reset", "cpu*", "--machine", "vm-1")
+    run("suppress", "--machine", "upf-*", "--series", "cpu*", "--direction", "above", "--size", "2")
+    run("allow", Rule(machine="amf-*").id)
+    assert [event["action"] for _, event in sent] == ["feedback", "reset", "suppress", "allow"]
+    for _, event in sent:
+        Draft202012Validator(json_schema("control", CONTROL)).validate(event)
+    assert Rule.of(sent[2][1]) == Rule(machine="upf-*", series="cpu*", direction="above", size=2.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("reset",), "every series of every machine"),
+        (("suppress",), "nothing would be told"),
+        (("suppress", "--size", "-1"), "size.*greater than 0"),
+        (("allow", "r9"), "RULE 'r9': there is none; there are"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(sent, arguments, message):
+    with pytest.raises(UserError, match=message):
+        run(*arguments)
+    assert sent == []
+
+
+def test_rules_are_listed(sent):
+    rule = Rule(machine="amf-*")
+    assert run("rules", "--json") == f'{{"{rule.id}": {{"machine": "amf-*"}}}}\n'
+    assert "amf-*" in run("rules")
+
+
+def test_a_rule_that_was_taken_back_is_over(monkeypatch):
+    rule = Rule(machine="amf-*")
+    events = [
+        (0, control.suppress(rule)),
+        (1, control.suppress(rule)),
+        (1, control.allow(rule.id)),
+        (0, control.allow(rule.id)),
+    ]
+    monkeypatch.setattr(control, "read_records", lambda *_: events)
+    assert control.rules("", "") == {}
