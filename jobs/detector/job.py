@@ -5,6 +5,7 @@ from functools import partial
 import orjson
 from pyspark.sql import DataFrame
 
+from infra.topics import TopicMap
 from jobs.detector import shard
 from jobs.detector.settings import DetectorSettings
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
@@ -16,8 +17,13 @@ SCHEMA_VERSION = b"novelties/1"
 
 def _build(context: Context) -> DataFrame:
     statistics, novelties = context.topics["statistics"].name, context.topics["novelties"].name
-    folded = fold_shards(context.stream("statistics", statistics), partial(_fold, DetectorSettings()))
+    folded = fold_shards(context.stream("statistics", statistics), partial(_fold, settings_for(context.topics)))
     return folded.transform(to_records, novelties, same_partition=False)
+
+
+def settings_for(topics: TopicMap) -> DetectorSettings:
+    """The settings of one shard: its part of the fleet's alarm budget follows from how many there are."""
+    return DetectorSettings(shards=topics["statistics"].partitions)
 
 
 def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tuple[bytes, list[Output]]:

@@ -15,7 +15,9 @@ class DetectorSettings(BaseSettings):
 
     window_seconds: float = Field(default=10.0, gt=0, description="tumbling windows of this size are judged, no others")
     alarms_per_day: float = Field(default=5.0, gt=0, description="false alarms a day that the whole fleet may raise")
-    shards: int = Field(default=1, ge=1, description="partitions of `statistics` that share the budget")
+    shards: int = Field(
+        default=1, ge=1, description="partitions of `statistics`, which share the budget: the job takes it from the map"
+    )
     warmup_windows: int = Field(default=6, ge=3, description="windows before a series may be judged")
     settle_windows: int = Field(
         default=9, ge=3, description="windows after which a surprise that stays is a change of state"

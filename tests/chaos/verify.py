@@ -121,8 +121,10 @@ def _untimed(records: list[Record]) -> list[tuple[bytes, bytes]]:
 
 
 def _expected_novelties(statistics: list[Record]) -> Iterator[tuple[bytes, bytes]]:
-    for _, records in _by_partition(statistics):
-        _, told = detector.fold(None, [record.value for record in records], DetectorSettings())
+    partitions = dict(_by_partition(statistics))
+    for records in partitions.values():
+        settings = DetectorSettings(shards=len(partitions))
+        _, told = detector.fold(None, [record.value for record in records], settings)
         for novelty in told:
             yield novelty["machine"].encode(), orjson.dumps(novelty)
 

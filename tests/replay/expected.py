@@ -21,6 +21,7 @@ def statistics(bootstrap: str, topic: str) -> Records:
 
 def novelties(records: Records, settings: DetectorSettings, before: dict[int, int] | None = None) -> Counter[bytes]:
     """What is told of these records, or of those before an offset of each partition; with how often, as bytes."""
+    settings = settings.model_copy(update={"shards": len(records)})
     told: Counter[bytes] = Counter()
     for partition, placed in records.items():
         values = [value for offset, value in placed if before is None or offset < before[partition]]
