@@ -163,12 +163,22 @@ CONTRIBUTOR = _struct(
     expected_high=DoubleType(),
 )
 
+# How many machines its shard of the fleet has, and how many of them share the machine's place.
+PEERS = _struct(
+    machines=LongType(),
+    hypervisor=LongType(),  # and it itself
+    site=LongType(),
+    tenant=LongType(),
+    role=LongType(),
+)
+
 NOVELTIES = _struct(
     id=StringType(),  # of the novelty: its start, updates and end share it
     phase=StringType(),  # start | update | end
     verdict=StringType(),  # anomaly | state_change | new_entity | silence
     machine=StringType(),
     inventory=INVENTORY_FACTS,
+    peers=PEERS,
     series=StringType(),
     name=StringType(),
     kind=StringType(),  # metric | log | machine
@@ -186,6 +196,38 @@ NOVELTIES = _struct(
     expected_high=DoubleType(),
     unit=StringType(),
     text=StringType(),  # a sentence for a person
+    tick_unix_nano=LongType(),
+)
+
+CAUSE = _struct(
+    kind=StringType(),  # machine | hypervisor | site | tenant | role
+    name=StringType(),
+    likelihood=DoubleType(),  # ln: a rate of its own against everybody's, among all groups of its size
+    affected=LongType(),
+    machines=LongType(),  # that it has, as far as the affected shards of the fleet know
+)
+
+MEMBER = _struct(
+    novelty=StringType(),
+    machine=StringType(),
+    verdict=StringType(),
+    series=StringType(),
+    since_unix_nano=LongType(),
+    score=DoubleType(),
+)
+
+INCIDENTS = _struct(
+    id=StringType(),  # of the incident: its start, updates and end share it
+    phase=StringType(),  # start | update | end
+    time_unix_nano=LongType(),
+    since_unix_nano=LongType(),
+    machines=LongType(),
+    novelties=LongType(),
+    verdicts=ArrayType(StringType()),
+    score=DoubleType(),  # of its strongest novelty
+    causes=ArrayType(CAUSE),  # the likeliest first
+    members=ArrayType(MEMBER),  # each machine's first novelty, those affected first come first
+    text=StringType(),
 )
 
 INVENTORY = _struct(
@@ -205,6 +247,7 @@ SCHEMAS: dict[str, StructType] = {
     "statistics": STATISTICS,
     "control": CONTROL,
     "novelties": NOVELTIES,
+    "incidents": INCIDENTS,
     "inventory": INVENTORY,
 }
 

@@ -1,16 +1,21 @@
 """The declaration of the detector job."""
 
+import threading
+from dataclasses import replace
 from functools import partial
 
 import orjson
 from pyspark.sql import DataFrame
 
 from infra.topics import TopicMap
-from jobs.detector import shard
 from jobs.detector.settings import DetectorSettings
+from jobs.detector.shard import Shard
+from jobs.incidents import job as incidents
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.runner import run_job, start_job
+from jobs.runtime.replay import Replay
+from jobs.runtime.runner import Gate, Queries, run_queries, start_job
+from jobs.runtime.settings import Settings
 
 SCHEMA_VERSION = b"novelties/1"
 
@@ -18,7 +23,7 @@ SCHEMA_VERSION = b"novelties/1"
 def _build(context: Context) -> DataFrame:
     statistics, novelties = context.topics["statistics"].name, context.topics["novelties"].name
     folded = fold_shards(context.stream("statistics", statistics), partial(_fold, settings_for(context.topics)))
-    return folded.transform(to_records, novelties, same_partition=False)
+    return folded.transform(to_records, novelties, same_partition=True)
 
 
 def settings_for(topics: TopicMap) -> DetectorSettings:
@@ -27,11 +32,15 @@ def settings_for(topics: TopicMap) -> DetectorSettings:
 
 
 def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tuple[bytes, list[Output]]:
-    after, novelties = shard.fold(state, batch.values, settings)
+    one = Shard(settings, state)
+    before, novelties, tick = one.tick, one.feed(batch.values), one.tick
     headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
-    return after, [
+    outputs = [
         Output(novelty["machine"], orjson.dumps(novelty), novelty["time_unix_nano"], headers) for novelty in novelties
     ]
+    if tick > before:
+        outputs.append(Output(None, orjson.dumps({"tick_unix_nano": tick}), tick))
+    return one.dump(), outputs
 
 
 JOB = Job(
@@ -40,5 +49,14 @@ JOB = Job(
     build=_build,
 )
 
-start = partial(start_job, JOB)
-run = partial(run_job, JOB)
+
+def start(context: Context, gate: Gate) -> Queries:
+    """The detector's query, and the one that makes incidents of what it tells."""
+    # Novelties are the generation's own: a replay that has a part of `statistics` has all of them.
+    own = replace(context, settings=context.settings.model_copy(update={"replay": Replay()}))
+    return {**start_job(JOB, context, gate), **start_job(incidents.JOB, own, gate)}
+
+
+def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
+    """Run both until `stop`. Blocks; raises what one of them failed with."""
+    run_queries(JOB.name, start, settings, topics, stop)

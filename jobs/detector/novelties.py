@@ -8,6 +8,8 @@ from typing import Any
 
 Novelty = dict[str, Any]
 
+PLACES = ("hypervisor", "site", "tenant", "role")
+
 # What the loudest statistic compared with, where it wasn't simply the usual level.
 _COMPARED = {"step": " after the window before", "season": " at this hour", "spell": ", and it lasts"}
 
@@ -33,6 +35,12 @@ def start(machine: str, verdict: str, kind: str, time_unix_nano: int, **fields: 
         **fields,
     }
     return _present(record)
+
+
+def places(machine: str, inventory: Mapping[str, Any] | None) -> dict[str, str]:
+    """Which hypervisor, site, tenant and role a machine belongs to; a physical one is its own hypervisor."""
+    known = {kind: name for kind in PLACES if (name := (inventory or {}).get(kind)) is not None}
+    return {"hypervisor": machine, **known}
 
 
 def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> Novelty:

@@ -4,7 +4,8 @@ Windows wait until a tick closes them; then every series of the shard takes the 
 on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from math import log
 from typing import Any, NamedTuple
@@ -63,10 +64,14 @@ class Shard:
         self.orders = Orders(header.get("orders", {}))
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
+        self.closed: int = header.get(
+            "closed", self.window
+        )  # the newest one that a tick has closed, if it has data or not
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
         self.model = Scales(settings, arrays)
         self.pending = _split(arrays["pending"], arrays["pending_lengths"])
+        self.census: Counter[tuple[str, str]] | None = None  # of this window: how many machines are in each place
         self.machine_index = {name: index for index, name in enumerate(self.machines)}
         self._index_series()
 
@@ -81,11 +86,17 @@ class Shard:
             "orders": self.orders.packed(),
             "first_window": self.first_window,
             "window": self.window,
+            "closed": self.closed,
         }
         waiting = np.frombuffer(b"".join(self.pending), np.uint8)
         lengths = np.array([len(raw) for raw in self.pending], np.int64)
         arrays: Arrays = {**self.series, **self.life, "pending": waiting, "pending_lengths": lengths}
         return pack(header, arrays | self.model.dump())
+
+    @property
+    def tick(self) -> int:
+        """What follows is told of windows that end then or later: novelties have the times of windows' ends."""
+        return self.closed * self.settings.window_nano + 1
 
     def feed(self, records: Iterable[bytes]) -> list[Novelty]:
         """Take records in offset order; returns what the ticks among them made known."""
@@ -106,6 +117,7 @@ class Shard:
     def _tick(self, time: int, waiting: list[tuple[Record, bytes]], told: list[Novelty]) -> list[tuple[Record, bytes]]:
         """Step all windows that end by `time`; returns the records that still wait."""
         tick = time // self.settings.window_nano
+        self.closed = max(self.closed, tick)
         due: dict[int, list[Record]] = {}
         later: list[tuple[Record, bytes]] = []
         controls = [(record["time_unix_nano"], raw, record) for record, raw in waiting if "control" in record]
@@ -140,6 +152,7 @@ class Shard:
         if self.first_window is None:
             self.first_window = window
         time = window * self.settings.window_nano
+        self.census = None
         present, machine_news = self._meet_machines(window, records)
         told = self._grow_up(window, time) + self._hear(window, time, present) + machine_news
         known = len(self.model)
@@ -169,7 +182,7 @@ class Shard:
     def _add_machine(self, name: str, window: int, record: Record) -> list[Novelty]:
         self.machine_index[name] = len(self.machines)
         self.machines.append(name)
-        self.inventories.append(None)
+        self.inventories.append(record.get("inventory"))
         added = {"first": window, "last": window - 1, "present": 0, "missed": 0, "news": 0}
         self.life = {key: np.append(column, added[key]) for key, column in self.life.items()}
         if self.first_window is None or window - self.first_window < self.settings.warmup_windows:
@@ -180,7 +193,7 @@ class Shard:
             "new_entity",
             "machine",
             window * self.settings.window_nano,
-            inventory=record.get("inventory"),
+            **self._place(len(self.machines) - 1),
             score=log(lived + 1.0),
             statistic="first_seen",
         )
@@ -189,6 +202,18 @@ class Shard:
             return []
         self.young.append((window + self.settings.warmup_windows, novelty))
         return [novelty]
+
+    def _place(self, machine: int) -> dict[str, Any]:
+        """Where a machine is, and how many machines of this shard are there too: fields of its novelty."""
+        if self.census is None:
+            places = [(kind, name) for one in self._every_place() for kind, name in one.items()]
+            self.census = Counter(places)
+        here = novelties.places(self.machines[machine], self.inventories[machine])
+        peers = {kind: self.census[kind, name] for kind, name in here.items()}
+        return {"inventory": self.inventories[machine], "peers": {"machines": len(self.machines), **peers}}
+
+    def _every_place(self) -> Iterator[dict[str, str]]:
+        return map(novelties.places, self.machines, self.inventories)
 
     def _grow_up(self, window: int, time: int) -> list[Novelty]:
         """End the novelty of what is no longer new."""
@@ -244,7 +269,7 @@ class Shard:
             "machine",
             time,
             since_unix_nano=(last + 1) * self.settings.window_nano,
-            inventory=self.inventories[machine],
+            **self._place(machine),
             score=score,
             statistic="presence",
             unit="s",
@@ -413,7 +438,7 @@ class Shard:
             "anomaly",
             str(kind),
             time,
-            inventory=self.inventories[machine],
+            **self._place(machine),
             name=name,
             statistic=Statistic(judgement.statistic[lead]).name.lower(),
             window_seconds=scale * self.settings.window_seconds,
@@ -485,7 +510,7 @@ class Shard:
             "new_entity",
             str(kind),
             window * self.settings.window_nano,
-            inventory=self.inventories[machine],
+            **self._place(machine),
             series=series,
             name=name,
             unit=unit,
@@ -594,7 +619,7 @@ def _empty_header() -> dict[str, Any]:
     lists: dict[str, list[Any]] = {
         name: [] for name in ("machines", "inventories", "definitions", "open", "silent", "young")
     }
-    return {**lists, "orders": {}, "first_window": None, "window": -1}
+    return {**lists, "orders": {}, "first_window": None, "window": -1, "closed": -1}
 
 
 def _empty_arrays() -> Arrays:

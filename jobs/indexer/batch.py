@@ -10,9 +10,10 @@ import orjson
 from jobs.indexer import documents
 from jobs.indexer.documents import Document
 
-Kind = Literal["statistics", "novelties", "rejected"]
+Kind = Literal["statistics", "novelties", "incidents", "rejected"]
 Key = tuple[Kind, str]
 
+LIVES: tuple[Kind, ...] = ("novelties", "incidents")  # of them several records make one document
 UNREADABLE = "unreadable_record"
 REFUSED = "elasticsearch_refused"
 # In base64, within a rejected record, it has to fit into Kafka's 1 MB; `source` says where the rest is.
@@ -22,6 +23,7 @@ REASON_CHARACTERS = 2_000
 CONVERTERS: dict[Kind, Callable[[documents.Record], dict[str, Document]]] = {
     "statistics": documents.statistics,
     "novelties": documents.novelties,
+    "incidents": documents.incidents,
     "rejected": documents.rejected,
 }
 
@@ -57,7 +59,7 @@ class Batch:
     faults: list[Fault] = field(default_factory=list)
 
     def add(self, kind: Kind, message: Message, value: bytes) -> None:
-        """Add the documents of one message's value; states of one novelty become one document."""
+        """Add the documents of one message's value; states of one novelty or incident become one document."""
         try:
             converted = CONVERTERS[kind](orjson.loads(value))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -68,9 +70,9 @@ class Batch:
             self.origins[kind, identity] = message
 
     def merge(self, key: Key, document: Document) -> None:
-        """Join a document with the one that's there; only novelties have more than one state."""
+        """Join a document with the one that's there; only LIVES have more than one state."""
         known = self.documents.get(key)
-        self.documents[key] = documents.merge(known, document) if known and key[0] == "novelties" else document
+        self.documents[key] = documents.merge(known, document) if known and key[0] in LIVES else document
 
 
 def convert(messages: Iterable[Message], kinds: Mapping[str, Kind]) -> Batch:

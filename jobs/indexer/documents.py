@@ -21,6 +21,8 @@ _WINDOW = ("kind", "size_seconds", "slide_seconds", "gap_seconds", "values")
 _FIGURES = ("sum", "mean", "variance", "min", "max", "first", "last", "p50", "p95", "p99", "missing")
 _STATISTIC = ("rate", "count", "observations", *_FIGURES, "severity_number")
 _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "expected_high", "peaked")
+_INCIDENT = ("phase", "machines", "novelties", "verdicts", "score", "causes", "text")
+_MEMBER = ("novelty", "machine", "verdict", "series", "score")
 _STORY = ("verdict", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
 
 
@@ -70,28 +72,40 @@ def rejected(record: Record) -> dict[str, Document]:
 def novelties(record: Record) -> dict[str, Document]:
     """The state of a novelty, by its id, as far as this one record tells; `merge` joins what several tell.
 
+    None for a tick.
+
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.NOVELTIES.
     """
-    time = _milli(record["time_unix_nano"])
-    started = _milli(record["since_unix_nano"])
+    if "tick_unix_nano" in record:
+        return {}
     state = {
-        "@timestamp": started,
         "machine": record["machine"],
         **_picked(record.get("inventory"), _FACTS),
         **_picked(record, (*_SERIES, *_EVIDENCE, *_STORY)),
-        "started": started,
-        "told": time,
-        "updated": time,
-        "peaked": time,
     }
-    if record["phase"] == "end":
-        state["ended"] = time
-    return {record["id"]: state}
+    return {record["id"]: state | _life(record)}
+
+
+def incidents(record: Record) -> dict[str, Document]:
+    """The state of an incident, by its id, as of this record; `merge` keeps the newest.
+
+    Raises:
+        KeyError, TypeError: the record doesn't have the form of schemas.INCIDENTS.
+    """
+    members = [{**_picked(one, _MEMBER), "since": _milli(one["since_unix_nano"])} for one in record["members"]]
+    return {record["id"]: _picked(record, _INCIDENT) | {"members": members} | _life(record)}
+
+
+def _life(record: Record) -> Document:
+    time = _milli(record["time_unix_nano"])
+    started = _milli(record["since_unix_nano"])
+    times = {"@timestamp": started, "started": started, "told": time, "updated": time, "peaked": time}
+    return times | ({"ended": time} if record["phase"] == "end" else {})
 
 
 def merge(one: Document, other: Document) -> Document:
-    """Two states of one novelty as one: the newest, with the strongest moment's evidence and the first one's `told`.
+    """Two states of one life as one: the newest, with the strongest moment's evidence and the first one's `told`.
 
     Associative, commutative and idempotent: neither order nor repetition of the records shows in the document.
     """
@@ -102,7 +116,7 @@ def merge(one: Document, other: Document) -> Document:
 
 
 def version(state: Document) -> int:
-    """Orders the states of one novelty, by event time and then phase, as an external version of Elasticsearch."""
+    """Orders the states of one life, by event time and then phase, as an external version of Elasticsearch."""
     return int(state["updated"]) * len(PHASES) + PHASES.index(state["phase"])
 
 

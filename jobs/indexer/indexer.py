@@ -1,4 +1,4 @@
-"""The indexer: statistics, novelties and rejected records into Elasticsearch, each document once.
+"""The indexer: statistics, novelties, incidents and rejected records into Elasticsearch, each document once.
 
 A batch is read, converted and written; then its positions are committed, in one Kafka transaction with its rejects if
 it has any. Whatever is killed in between, the batch is read again and writes the same documents under the same ids.
@@ -18,12 +18,17 @@ from prometheus_client import Counter, Gauge
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
 from infra.topics import LIVE, TopicMap
 from jobs.indexer import documents
-from jobs.indexer.batch import REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
+from jobs.indexer.batch import LIVES, REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, positions
 from jobs.indexer.outbox import Outbox
 from jobs.runtime.settings import Settings
 
-KINDS: dict[str, Kind] = {"statistics": "statistics", "novelties": "novelties", "events.rejected": "rejected"}
+KINDS: dict[str, Kind] = {
+    "statistics": "statistics",
+    "novelties": "novelties",
+    "incidents": "incidents",
+    "events.rejected": "rejected",
+}
 
 DOCUMENTS = Counter("kappa_indexer_documents", "Documents written to Elasticsearch", ("index",))
 REFUSALS = Counter("kappa_indexer_refused", "Documents that couldn't be made, or that Elasticsearch refused")
@@ -124,15 +129,16 @@ class Indexer:
         return [Fault(batch.origins[keys[number]], REFUSED, reason) for number, reason in refused.items()]
 
     def _join_stored(self, batch: Batch) -> None:
-        """Novelties have a life of several records: join their states with those told before."""
-        ids = [identity for kind, identity in batch.documents if kind == "novelties"]
-        for identity, stored in self._sink.read(index_of("novelties", self._generation), ids).items():
-            batch.merge(("novelties", identity), stored)
+        """Novelties and incidents have a life of several records: join their states with those told before."""
+        for life in LIVES:
+            ids = [identity for kind, identity in batch.documents if kind == life]
+            for identity, stored in self._sink.read(index_of(life, self._generation), ids).items():
+                batch.merge((life, identity), stored)
 
     def _action(self, key: Key, document: documents.Document) -> Action:
         kind, identity = key
         action: Action = {"_index": index_of(kind, self._generation), "_id": identity, "_source": document}
-        if kind == "novelties":  # an indexer that was cut off must not set a novelty back
+        if kind in LIVES:  # an indexer that was cut off must not set a novelty back
             action |= {"version": documents.version(document), "version_type": "external_gte"}
         return action
 

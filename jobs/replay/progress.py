@@ -44,9 +44,9 @@ class Watched:
         return Progress(done, left, min(times.values(), default=None), behind)
 
     def reached(self) -> int:
-        """The event time, ms, up to which the last job of the chain has judged every partition; 0 if there is one that
-        it has read nothing of."""
-        group = self.settings.query_of("detector")
+        """The event time, ms, up to which the end of the chain has judged every partition; 0 if it has read nothing of
+        one."""
+        group = self.settings.query_of("incidents")
         ends = self.log.ends(self.groups()[group])
         at = {place: offset for place, offset in self.log.committed(group, ends).items() if ends[place]}
         times = self.log.times(at)
@@ -63,6 +63,8 @@ class Watched:
                 found[name(job)] = tuple(topics[key].name for key in KINDS if topics.owns(key))
             else:
                 found[name(job)] = tuple(topic.name for topic in inputs(job, topics))
+            if job == "detector":  # and, in its application, what makes incidents of what it tells
+                found[name("incidents")] = (topics["novelties"].name,)
         if restored := self.generation.replay.restored:
             found[name(self.generation.jobs[0])] = tuple(restored)
         return found

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
@@ -31,6 +31,7 @@ class Input:
     shard: int
     offsets: Sequence[int]
     values: Sequence[bytes]
+    partitions: Sequence[int] = ()  # of each record, where several are folded together
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,26 @@ Fold = Callable[[bytes | None, Input], tuple[bytes, list[Output]]]
 
 def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
     """Fold a stream of Kafka rows shard by shard; columns topic, shard, key, value, time_unix_nano, headers."""
+    return _folded(frame, fold, F.col("partition"))
 
+
+def fold_together(frame: DataFrame, fold: Fold) -> DataFrame:
+    """The same of all partitions at once, for a topic of few records: only the order within each is the log's."""
+    return _folded(frame, fold, F.lit(0))
+
+
+def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
     def step(key: tuple[int], chunks: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        rows = pd.concat(list(chunks)).sort_values("offset", kind="stable")
-        batch = Input(rows["topic"].iloc[0], int(key[0]), rows["offset"].tolist(), rows["value"].tolist())
+        rows = pd.concat(list(chunks)).sort_values(["partition", "offset"], kind="stable")
+        lists = (rows[name].tolist() for name in ("offset", "value", "partition"))
+        batch = Input(rows["topic"].iloc[0], int(key[0]), *lists)
         with _no_search_for_cycles():
             after, outputs = fold(bytes(state.get[0]) if state.exists else None, batch)
         state.update((after,))
         yield _to_frame(int(key[0]), outputs)
 
     return (
-        frame.select(F.col("partition").alias("shard"), "topic", "offset", "value")
+        frame.select(shard.alias("shard"), "topic", "partition", "offset", "value")
         .groupBy("shard")
         .applyInPandasWithState(step, _OUTPUT, _STATE, "append", GroupStateTimeout.NoTimeout)
     )

@@ -243,6 +243,7 @@ class Chain:
             name("enrichment"): {topic.name for topic in topics.telemetry},
             name("statistics"): {topics["events"].name},
             name("detector"): {topics["statistics"].name},
+            name("incidents"): {topics["novelties"].name},
             name("indexer"): {topics[topic].name for topic in KINDS},
             **{name(f"archive.{t.name}"): {topic.name for topic in t.topics} for t in tables(topics)},
         }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import schemas
-from jobs.indexer.documents import PHASES, TEXT_BYTES, merge, novelties, rejected, statistics, version
+from jobs.indexer.documents import PHASES, TEXT_BYTES, incidents, merge, novelties, rejected, statistics, version
 from jobs.indexer.indexer import template_of
 
 MILLI = 1_000_000
@@ -63,6 +63,7 @@ NOVELTY = {
     "verdict": "anomaly",
     "machine": "vm-1",
     "inventory": STATISTICS["inventory"],
+    "peers": {"machines": 20, "hypervisor": 4, "site": 20, "tenant": 10, "role": 5},
     "series": "cpu",
     "name": "cpu",
     "kind": "metric",
@@ -88,6 +89,29 @@ NOVELTY = {
             "expected": 0.5,
             "expected_low": 0.4,
             "expected_high": 0.6,
+        }
+    ],
+    "text": "cpu on vm-1 is 0.9",
+}
+
+INCIDENT = {
+    "id": "i1",
+    "phase": "start",
+    "time_unix_nano": 30_000 * MILLI,
+    "since_unix_nano": 20_000 * MILLI,
+    "machines": 1,
+    "novelties": 1,
+    "verdicts": ["anomaly"],
+    "score": 14.5,
+    "causes": [{"kind": "machine", "name": "vm-1", "likelihood": 2.0, "affected": 1, "machines": 1}],
+    "members": [
+        {
+            "novelty": "n1",
+            "machine": "vm-1",
+            "verdict": "anomaly",
+            "series": "cpu",
+            "since_unix_nano": 20_000 * MILLI,
+            "score": 14.5,
         }
     ],
     "text": "cpu on vm-1 is 0.9",
@@ -169,6 +193,34 @@ def test_rejected_events_that_were_decoded_are_shown():
 
 def test_a_control_event_is_no_document():
     assert statistics({"id": "c", "machine": "*", "control": {"action": "reset"}, "time_unix_nano": 0}) == {}
+
+
+def test_an_incident_starts():
+    (document,) = incidents(INCIDENT).values()
+    assert document == {
+        "@timestamp": 20_000,
+        **{name: INCIDENT[name] for name in ("phase", "machines", "novelties", "verdicts", "score", "causes", "text")},
+        "members": [
+            {"novelty": "n1", "machine": "vm-1", "verdict": "anomaly", "series": "cpu", "since": 20_000, "score": 14.5}
+        ],
+        "started": 20_000,
+        "told": 30_000,
+        "updated": 30_000,
+        "peaked": 30_000,
+    }
+
+
+def test_an_incident_is_as_its_newest_record_has_it():
+    later = {**INCIDENT, "phase": "end", "time_unix_nano": 90_000 * MILLI, "machines": 3, "score": 20.0}
+    (one,), (other,) = incidents(INCIDENT).values(), incidents(later).values()
+    document = merge(other, one)
+    assert document == merge(one, other)
+    facts = {"phase": "end", "machines": 3, "score": 20.0, "told": 30_000, "updated": 90_000, "ended": 90_000}
+    assert {name: document[name] for name in facts} == facts
+
+
+def test_a_tick_of_novelties_is_no_document():
+    assert novelties({"tick_unix_nano": 1}) == {}
 
 
 def test_a_novelty_starts():
@@ -260,6 +312,7 @@ def _fields(template: dict) -> set[str]:
     [
         ("statistics", [*statistics(STATISTICS).values()]),
         ("novelties", [reduce(merge, LIFE)]),
+        ("incidents", [{**incidents(INCIDENT)["i1"], "ended": 0}]),
         ("rejected", [*rejected(REJECTED).values()]),
     ],
 )
@@ -268,9 +321,13 @@ def test_the_strict_mapping_has_exactly_the_fields_of_full_documents(kind, docum
     assert _fields(template_of(kind)) == set().union(*documents)
 
 
-def test_the_mapping_of_contributors_is_their_schema():
-    mapping = template_of("novelties")["template"]["mappings"]["properties"]["contributors"]
-    assert set(mapping["properties"]) == set(schemas.CONTRIBUTOR.names)
+@pytest.mark.parametrize(
+    ("kind", "field", "schema"),
+    [("novelties", "contributors", schemas.CONTRIBUTOR), ("incidents", "causes", schemas.CAUSE)],
+)
+def test_the_mapping_of_a_list_is_its_schema(kind, field, schema):
+    mapping = template_of(kind)["template"]["mappings"]["properties"][field]
+    assert set(mapping["properties"]) == set(schema.names)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +337,9 @@ def test_the_mapping_of_contributors_is_their_schema():
         (STATISTICS["statistics"], schemas.STATISTIC),
         ([NOVELTY], schemas.NOVELTIES),
         (NOVELTY["contributors"], schemas.CONTRIBUTOR),
+        ([INCIDENT], schemas.INCIDENTS),
+        (INCIDENT["causes"], schemas.CAUSE),
+        (INCIDENT["members"], schemas.MEMBER),
         ([REJECTED, {"batch": "", "part": 0}], schemas.REJECTED),
     ],
 )

@@ -82,6 +82,6 @@ def test_only_what_both_write_as_a_whole_is_compared():
     """The new generation's indexer writes a part of `events.rejected`; enrichment, which it lacks, the other."""
     live, jobs = load_topics(), ("detector", "archive", "indexer")
     second = live.in_generation("v2", jobs)
-    assert differing_topics(live, second, jobs) == {"novelties": ("novelties", "novelties.v2")}
+    assert differing_topics(live, second, jobs) == {name: (name, f"{name}.v2") for name in ("novelties", "incidents")}
     whole = differing_topics(live, live.in_generation("v3"), CHAIN)
-    assert whole.keys() == {"events", "events.late", "events.rejected", "statistics", "novelties"}
+    assert whole.keys() == {"events", "events.late", "events.rejected", "statistics", "novelties", "incidents"}

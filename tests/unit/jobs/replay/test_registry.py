@@ -27,7 +27,7 @@ def test_a_generation_reads_from_its_base_what_it_does_not_compute(registry):
         "novelties": "novelties.v3",
         "events.rejected": "events.rejected.v3",
     }
-    assert [topic.name for topic in topics.archived] == ["events.rejected.v3", "novelties.v3"]
+    assert [topic.name for topic in topics.archived] == ["events.rejected.v3", "novelties.v3", "incidents.v3"]
 
 
 def test_a_whole_chain_archives_the_inputs_too(registry):
@@ -49,10 +49,11 @@ def test_readers_of_a_part_of_the_chain_see_the_rest_of_the_base(registry):
     assert indices("v3", registry, load_topics()) == {
         "statistics": ["kappa-statistics-v2"],
         "novelties": ["kappa-novelties-v3"],
+        "incidents": ["kappa-incidents-v3"],
         "rejected": ["kappa-rejected-v3", "kappa-rejected-v2"],
     }
     found = {table: generation for table, generation, _ in locations("v3", registry, Settings())}
-    assert found == {"events.rejected": "v2", "statistics": "v2", "novelties": "v3"}
+    assert found == {"events.rejected": "v2", "statistics": "v2", "novelties": "v3", "incidents": "v3"}
 
 
 def test_what_is_gone_or_not_there_is_named(registry):

@@ -1,0 +1,99 @@
+"""The fold over all partitions of `novelties`: what began together, in event time, is one incident.
+
+Partitions are read at any pace. So a novelty waits until every partition's tick has passed its time, and then all that
+wait are taken in the order of their times: batches don't show in what is told.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from jobs.incidents.incident import Incident, Member, Record
+
+PHASES = ("start", "update", "end")
+Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`
+
+
+def fold(state: bytes | None, records: Iterable[Placed], partitions: int) -> tuple[bytes, list[Record]]:
+    """Fold records of `novelties`, ticks among them, into the state; returns it and the records of `incidents`.
+
+    Of each partition they come in the order of its log; `partitions` is how many there are.
+    """
+    incidents = Incidents(partitions, state)
+    told = incidents.feed(records)
+    return incidents.dump(), told
+
+
+class Incidents:
+    """The state between two calls, unpacked."""
+
+    def __init__(self, partitions: int, state: bytes | None = None) -> None:
+        packed: Record = orjson.loads(state) if state else {"ticks": [0] * partitions, "waiting": [], "open": []}
+        self.ticks: list[int] = packed["ticks"]
+        self.waiting: list[tuple[int, Record]] = [(shard, novelty) for shard, novelty in packed["waiting"]]
+        self.open = [Incident.unpacked(incident) for incident in packed["open"]]  # oldest first
+
+    def dump(self) -> bytes:
+        waiting = sorted(self.waiting, key=_place_in_time)
+        return orjson.dumps({"ticks": self.ticks, "waiting": waiting, "open": [one.packed() for one in self.open]})
+
+    def feed(self, records: Iterable[Placed]) -> list[Record]:
+        """Take records; returns what the slowest partition's tick makes known."""
+        for partition, value in records:
+            record = orjson.loads(value)
+            if "tick_unix_nano" in record:
+                self.ticks[partition] = max(self.ticks[partition], record["tick_unix_nano"])
+            else:
+                self.waiting.append((partition, record))
+        return list(self._advance(min(self.ticks)))
+
+    def _advance(self, tick: int) -> Iterator[Record]:
+        due = sorted((one for one in self.waiting if one[1]["time_unix_nano"] < tick), key=_place_in_time)
+        self.waiting = [one for one in self.waiting if one[1]["time_unix_nano"] >= tick]
+        for time, together in groupby(due, key=lambda one: int(one[1]["time_unix_nano"])):
+            yield from self._close(time)
+            yield from self._take(time, list(together))
+        yield from self._close(tick - 1)
+
+    def _close(self, time: int) -> Iterator[Record]:
+        """End the incidents that are over by `time`."""
+        over = sorted((one for one in self.open if one.due <= time), key=lambda one: (one.due, one.id))
+        self.open = [one for one in self.open if one.due > time]
+        for incident in over:
+            yield incident.record("end", incident.due)
+
+    def _take(self, time: int, novelties: list[tuple[int, Record]]) -> Iterator[Record]:
+        """All that was said at one time; each incident that it changes is told once."""
+        begun: set[str] = set()
+        changed: set[str] = set()
+        for shard, novelty in novelties:
+            if novelty["phase"] == "start":
+                incident, is_new = self._incident_of(Member.of(shard, novelty), time)
+                (begun if is_new else changed).add(incident.id)
+            else:
+                changed |= {one.id for one in self.open if one.hear(novelty)}
+        for incident in self.open:
+            if incident.id in begun | changed:
+                yield incident.record("start" if incident.id in begun else "update", time)
+
+    def _incident_of(self, member: Member, time: int) -> tuple[Incident, bool]:
+        """The oldest incident that takes this novelty, or a new one; and whether it is new."""
+        known = next((one for one in self.open if one.takes(member, time)), None)
+        incident = known or Incident.of(member, time)
+        incident.add(member, time)
+        if known is None:
+            self.open.append(incident)
+        return incident, known is None
+
+
+def _place_in_time(one: tuple[int, Record]) -> tuple[Any, ...]:
+    novelty = one[1]
+    # Lives end before others begin at the same time.
+    return (
+        novelty["time_unix_nano"],
+        -PHASES.index(novelty["phase"]),
+        novelty["machine"],
+        novelty["id"],
+    )

@@ -1,0 +1,35 @@
+"""The detector's fold as Spark calls it: the ticks that it passes on."""
+
+import orjson
+import pytest
+
+from jobs.detector.job import _fold
+from jobs.runtime.fold import Input
+from tests.unit.jobs.detector.test_shard import FIRST, SETTINGS, SIZE, eventful, tick
+
+
+def told(*batches):
+    state, outputs = None, []
+    for batch in batches:
+        state, more = _fold(SETTINGS, state, Input("statistics", 3, range(len(batch)), batch))
+        outputs += more
+    return outputs
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_nothing_older_than_a_tick_follows_it_whatever_the_batches(size):
+    records = list(eventful()[0])
+    outputs = told(*(records[n : n + size] for n in range(0, len(records), size)))
+    novelties = [output.value for output in outputs if output.key]
+    assert novelties == [orjson.dumps(novelty) for novelty in eventful()[2]]
+    promised = 0
+    for output in outputs:
+        assert output.time_unix_nano >= promised
+        promised = output.time_unix_nano if output.key is None else promised
+    assert promised == (FIRST + 44) * SIZE + 1  # all windows have been told
+
+
+def test_a_tick_within_a_window_promises_nothing():
+    within = orjson.dumps({"tick_unix_nano": FIRST * SIZE + SIZE // 2})
+    ticks = [orjson.loads(output.value) for output in told([tick(0)], [within], [tick(1)])]
+    assert ticks == [{"tick_unix_nano": (FIRST + n) * SIZE + 1} for n in (0, 1)]

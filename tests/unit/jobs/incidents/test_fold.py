@@ -1,0 +1,210 @@
+import random
+from math import log
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from jobs.incidents.fold import fold
+from jobs.incidents.incident import JOIN, LONGEST, SECOND, log_likelihood_ratio
+from jobs.json_schema import json_schema
+from jobs.schemas import INCIDENTS
+
+SCHEMA = Draft202012Validator(json_schema("incidents", INCIDENTS))
+PARTITIONS = 2
+FLEET = {"machines": 20, "hypervisor": 4, "site": 20, "tenant": 10, "role": 5}
+
+
+def novelty(machine, second, phase="start", *, since=None, verdict="anomaly", score=20.0, **inventory):
+    """Without inventory, a machine of its own."""
+    began = second if since is None else since
+    return {
+        "id": f"{machine}@{began}",
+        "phase": phase,
+        "verdict": verdict,
+        "machine": machine,
+        "inventory": {"known": bool(inventory), **inventory},
+        "peers": {kind: n for kind, n in FLEET.items() if kind in ("machines", "hypervisor") or kind in inventory},
+        "series": "cpu",
+        "time_unix_nano": second * SECOND,
+        "since_unix_nano": began * SECOND,
+        "score": score,
+        "text": f"cpu on {machine} is high",
+    }
+
+
+def partition_of(machine):
+    return sum(machine.encode()) % PARTITIONS
+
+
+def log_of(*novelties, until=4000):
+    """Each in its machine's partition, and a tick for each ten seconds that something was said in."""
+    records = []
+    times = sorted({one["time_unix_nano"] for one in novelties} | {until * SECOND})
+    for time in times:
+        records += [(partition_of(n["machine"]), orjson.dumps(n)) for n in novelties if n["time_unix_nano"] == time]
+        records += [(partition, tick(time)) for partition in range(PARTITIONS)]
+    return records
+
+
+def tick(time):
+    return orjson.dumps({"tick_unix_nano": time + 1})
+
+
+def told(*novelties, until=4000):
+    found = fold(None, log_of(*novelties, until=until), PARTITIONS)[1]
+    for record in found:
+        SCHEMA.validate(record)
+    return found
+
+
+def lives(records):
+    """By incident in the order of their starts: the phases."""
+    found = {}
+    for record in records:
+        found.setdefault(record["id"], []).append(record["phase"])
+    return list(found.values())
+
+
+def test_a_novelty_alone_is_an_incident_and_ends_with_it():
+    start, end = told(novelty("vm-1", 100), novelty("vm-1", 150, "end", since=100))
+    assert (start["phase"], start["machines"], start["text"]) == ("start", 1, "cpu on vm-1 is high")
+    assert start["causes"][0]["kind"] == "machine"
+    assert (end["phase"], end["id"]) == ("end", start["id"])
+    assert end["time_unix_nano"] == 100 * SECOND + JOIN  # until then others could have come
+
+
+def test_it_lasts_as_long_as_one_of_its_novelties():
+    found = told(
+        novelty("vm-1", 100, hypervisor="hv-1"),
+        novelty("vm-2", 110, hypervisor="hv-1"),
+        novelty("vm-1", 150, "end", since=100, hypervisor="hv-1"),
+        novelty("vm-2", 900, "end", since=110, hypervisor="hv-1"),
+    )
+    assert lives(found) == [["start", "update", "end"]]
+    assert found[-1]["time_unix_nano"] == 900 * SECOND
+
+
+def test_machines_of_one_hypervisor_are_one_incident_and_it_is_the_cause():
+    found = told(*(novelty(f"vm-{n}", 100 + n, hypervisor="hv-1", tenant=f"t{n}", role="upf") for n in range(3)))
+    assert lives(found) == [["start", "update", "update"]]
+    cause = found[-1]["causes"][0]
+    assert (cause["kind"], cause["name"], cause["affected"]) == ("hypervisor", "hv-1", 3)
+    assert found[-1]["text"] == (
+        "3 machines, likely because of hypervisor hv-1 (3 of its 8 machines); first: cpu on vm-0 is high"
+    )
+    assert [member["machine"] for member in found[-1]["members"]] == ["vm-0", "vm-1", "vm-2"]
+
+
+def test_a_hypervisor_belongs_to_its_guests():
+    found = told(novelty("vm-1", 100, hypervisor="hv-1"), novelty("hv-1", 110), novelty("hv-2", 110))
+    assert sorted(record["machines"] for record in found if record["phase"] == "update") == [2]
+    assert len({record["id"] for record in found}) == 2
+
+
+def test_the_same_role_of_a_tenant_is_one_incident_and_role_or_tenant_alone_are_not():
+    found = told(
+        novelty("vm-1", 100, hypervisor="hv-1", tenant="t1", role="upf"),
+        novelty("vm-2", 110, hypervisor="hv-2", tenant="t1", role="upf"),
+        novelty("vm-3", 120, hypervisor="hv-3", tenant="t1", role="amf"),
+        novelty("vm-4", 120, hypervisor="hv-4", tenant="t2", role="upf"),
+    )
+    assert [record["phase"] for record in found[:2]] == ["start", "update"]
+    assert len({record["id"] for record in found}) == 3
+    assert found[1]["causes"][0]["kind"] == "role"  # the smallest group that both share
+
+
+def test_what_begins_much_later_is_an_incident_of_its_own():
+    seconds = JOIN // SECOND
+    near, far = (
+        told(novelty("vm-1", 100, hypervisor="hv-1"), novelty("vm-2", 100 + after, hypervisor="hv-1"))
+        for after in (seconds - 1, seconds)
+    )
+    assert len({record["id"] for record in near}) == 1
+    assert len({record["id"] for record in far}) == 2
+
+
+def test_an_incident_takes_no_more_after_a_quarter_of_an_hour():
+    found = told(*(novelty(f"vm-{n}", 100 + 60 * n, hypervisor="hv-1") for n in range(20)))
+    first = [record for record in found if record["id"] == found[0]["id"]]
+    assert first[-1]["machines"] == LONGEST // (60 * SECOND)
+
+
+def test_what_is_said_at_one_time_is_told_once():
+    found = told(*(novelty(f"vm-{n}", 100, hypervisor="hv-1") for n in range(9)))
+    assert [(record["phase"], record["machines"]) for record in found] == [("start", 9)]
+
+
+def test_a_change_of_verdict_is_an_update():
+    found = told(novelty("vm-1", 100), novelty("vm-1", 180, "update", since=100, verdict="state_change"))
+    assert [(record["phase"], record["verdicts"]) for record in found] == [
+        ("start", ["anomaly"]),
+        ("update", ["state_change"]),
+    ]
+
+
+def test_nothing_is_told_before_the_slowest_partition_has_passed_it():
+    records = [(0, orjson.dumps(novelty("a", 100))), (0, tick(500 * SECOND)), (1, tick(99 * SECOND))]
+    state, found = fold(None, records, PARTITIONS)
+    assert found == []
+    assert [record["phase"] for record in fold(state, [(1, tick(100 * SECOND))], PARTITIONS)[1]] == ["start"]
+
+
+def test_an_incident_of_which_nothing_is_heard_for_a_day_is_over():
+    start, end = told(novelty("vm-1", 100), until=100_000)
+    assert end["time_unix_nano"] - start["time_unix_nano"] == 86_400 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ((4, 4, 0, 96), 4 * log(25) + 96 * log(100 / 96)),  # all of them and nobody else
+        ((1, 10, 1, 10), 0.0),
+        ((0, 10, 5, 10), 0.0),  # fewer than elsewhere speak against it
+    ],
+)
+def test_the_likelihood_ratio_in_closed_form(counts, expected):
+    assert log_likelihood_ratio(*counts) == pytest.approx(expected)
+
+
+def test_more_of_a_group_is_likelier():
+    ratios = [log_likelihood_ratio(k, 8, 4 - k, 92) for k in range(1, 5)]
+    assert ratios == sorted(ratios)
+    assert ratios[-1] > 8
+
+
+MACHINES = [(f"vm-{n}", f"hv-{n % 3}", f"t{n % 2}", ("upf", "amf")[n % 2]) for n in range(8)]
+
+
+def story(rng):
+    """Novelties of some machines, with their ends."""
+    found = []
+    for name, host, tenant, role in MACHINES:
+        facts = {"hypervisor": host, "tenant": tenant, "role": role}
+        for begin in sorted(rng.sample(range(10, 1200, 10), rng.randint(0, 3))):
+            score = rng.randint(10, 30)
+            found.append(novelty(name, begin, score=score, **facts))
+            if rng.random() < 0.5:
+                found.append(novelty(name, begin + rng.randint(1, 300), "end", since=begin, score=score, **facts))
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32).map(random.Random))
+def test_neither_batches_nor_the_pace_of_the_partitions_show(rng):
+    records = log_of(*story(rng))
+    whole_state, whole = fold(None, records, PARTITIONS)
+    left = {partition: [one for one in records if one[0] == partition] for partition in range(PARTITIONS)}
+    state, found = None, []
+    while any(left.values()):
+        batch = []
+        for partition, rest in left.items():
+            taken = rng.randint(0, min(9, len(rest)))
+            batch += rest[:taken]
+            left[partition] = rest[taken:]
+        state, more = fold(state, batch, PARTITIONS)
+        found += more
+    assert orjson.dumps(found) == orjson.dumps(whole)
+    assert state == whole_state
