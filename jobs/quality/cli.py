@@ -1,5 +1,7 @@
 """`kappa quality`: how good the detector is, on recorded data with known answers."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,40 +36,33 @@ def quality(
 
     Example: kappa quality --nab data/nab --smd data/smd --peer windowed_gaussian --json build/quality.json
     """
-    if nab_folder is smd_folder is nezha_folder is None and not clouds:
-        raise UserError("quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR or --cloud NUMBER")
     unknown = sorted(set(peers or []) - set(PEERS))
     if unknown:
         raise UserError(f"--peer {unknown[0]}: unknown; use {', '.join(PEERS)}")
-    figures: dict[str, Any] = {}
+    measures: dict[str, Callable[[], Any]] = {}
     if nab_folder is not None:
-        data = nab.load(nab_folder)
-        with console.status(f"NAB: {len(data)} files"):
-            figures["nab"] = nab_run.measure(data)
-    if smd_folder is not None:
-        figures["smd"] = _smd(smd.load(smd_folder), peers or [])
+        measures["nab"] = partial(nab_run.measure, nab.load(nab_folder))
     if nezha_folder is not None:
-        recording = nezha.load(nezha_folder)
-        with console.status(f"Nezha: {len(recording.faults)} faults"):
-            figures["nezha"] = nezha.measure(recording)
+        measures["nezha"] = partial(nezha.measure, nezha.load(nezha_folder))
     if clouds:
-        with console.status(f"{clouds} simulated clouds"):
-            figures["cloud"] = cloud.measure(range(1, clouds + 1))
+        measures["cloud"] = partial(cloud.measure, range(1, clouds + 1))
+    if smd_folder is not None:
+        measures["smd"] = partial(_smd, smd.load(smd_folder), peers or [])
+    if not measures:
+        raise UserError("quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR or --cloud NUMBER")
+    figures: dict[str, Any] = {}
     report.parent.mkdir(parents=True, exist_ok=True)
-    report.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
+    for name, measure in measures.items():
+        with console.status(name):
+            figures[name] = measure()
+        report.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     Console().print_json(orjson.dumps(figures).decode())
 
 
 def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, Any]:
-    with console.status(f"SMD: {len(machines)} machines"):
-        ours = smd.ours(machines)
-    figures: dict[str, Any] = {
-        "ours": _beside_others(machines, ours.scores) | {"shipped": smd.found(machines, ours.told)}
-    }
-    for name in peers:
-        with console.status(f"SMD: {name}"):
-            figures[name] = _beside_others(machines, smd.peer(machines, PEERS[name]))
-    return figures
+    ours = smd.ours(machines)
+    figures: dict[str, Any] = {name: _beside_others(machines, smd.peer(machines, PEERS[name])) for name in peers}
+    return {"ours": _beside_others(machines, ours.scores) | {"shipped": smd.found(machines, ours.told)}} | figures
 
 
 def _beside_others(machines: list[smd.Machine], scores: dict[str, Floats]) -> dict[str, float]:

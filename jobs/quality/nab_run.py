@@ -9,7 +9,7 @@ from jobs.detector.settings import DetectorSettings
 from jobs.quality import model_run
 from jobs.quality.nab import PROFILES, DataSet, score
 
-THRESHOLDS = np.arange(6.0, 16.0, 0.25).tolist()
+THRESHOLDS = np.arange(7.5, 10.0, 0.05).tolist()
 
 
 def measure(data: Sequence[DataSet]) -> dict[str, float]:

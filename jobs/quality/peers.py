@@ -25,10 +25,11 @@ def half_space_trees(values: Floats, first: int) -> Floats:
     return scores[first:]
 
 
-def random_cut_forest(values: Floats, first: int, trees: int = 10, size: int = 128) -> Floats:
+def random_cut_forest(values: Floats, first: int, trees: int = 3, size: int = 128) -> Floats:
     """rrcf's streaming forest: the mean collusive displacement of the newest point.
 
-    A tree holds the newest `size` points, so it starts that many before the first that is scored.
+    A tree holds the newest `size` points, so it starts that many before the first that is scored. Each tree costs
+    0.35 ms a minute of a machine, more than all of the other peers together.
     """
     import rrcf  # type: ignore[import-not-found]
 
