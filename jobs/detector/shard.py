@@ -15,6 +15,7 @@ import orjson
 from numpy.typing import NDArray
 
 from jobs.detector import novelties
+from jobs.detector.budget import Budget
 from jobs.detector.model import EPISODE_SCORE, Ints, Judgement, Statistic, Turn
 from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson
 from jobs.detector.model_scales import SCALES, Scales
@@ -61,6 +62,7 @@ class Shard:
         self.open: dict[int, Open] = {int(row): Open(scale, record) for row, scale, record in header["open"]}
         self.silent: dict[int, Novelty] = {int(machine): record for machine, record in header["silent"]}
         self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in header["young"]]
+        self.budget = Budget(*header.get("budget", ()))
         self.orders = Orders(header.get("orders", {}))
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
@@ -84,6 +86,7 @@ class Shard:
             "silent": list(self.silent.items()),
             "young": self.young,
             "orders": self.orders.packed(),
+            "budget": (self.budget.told, self.budget.window),
             "first_window": self.first_window,
             "window": self.window,
             "closed": self.closed,
@@ -158,9 +161,12 @@ class Shard:
         known = len(self.model)
         rows, values, samples = self._observations(window, records, present)
         if len(rows):
-            judgements = self.model.step(window, rows, values, samples, self.settings.threshold(len(self.model)))
+            threshold = self.settings.threshold(len(self.model)) + self.budget.surcharge(self.settings, window)
+            judgements = self.model.step(window, rows, values, samples, threshold)
             for scale, judgement in zip(SCALES, judgements, strict=False):
                 told += self._tell(judgement, scale, time)
+            alarms = sum(one["verdict"] == "anomaly" and one["phase"] == "start" for one in told)
+            self.budget.spend(self.settings, window, alarms)
             told += self._tell_new_series(judgements[0], known, window, time)
         told += self._miss(window, time)
         if window % COMPACT_EVERY == 0:
@@ -619,7 +625,7 @@ def _empty_header() -> dict[str, Any]:
     lists: dict[str, list[Any]] = {
         name: [] for name in ("machines", "inventories", "definitions", "open", "silent", "young")
     }
-    return {**lists, "orders": {}, "first_window": None, "window": -1, "closed": -1}
+    return {**lists, "orders": {}, "budget": (), "first_window": None, "window": -1, "closed": -1}
 
 
 def _empty_arrays() -> Arrays:
