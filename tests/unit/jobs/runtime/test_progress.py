@@ -163,6 +163,4 @@ def test_tick_records_go_to_every_partition_in_nanoseconds():
 
 def test_every_telemetry_topic_has_a_lateness():
     topics = load_topics()
-    assert lateness_by_topic(topics) == {
-        t.name: int(t.lateness.total_seconds()) * 1000 for t in topics if t.format
-    }
+    assert lateness_by_topic(topics) == {t.name: int(t.lateness.total_seconds()) * 1000 for t in topics if t.format}
