@@ -1,7 +1,6 @@
 """The declaration of the enrichment job."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
@@ -13,7 +12,6 @@ from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import Context, Finish, Job
-from jobs.runtime.replay import Replay
 from jobs.runtime.runner import run_job, start_job
 
 
@@ -21,8 +19,7 @@ def _build(context: Context) -> DataFrame:
     """Each format's topics as a source of its own, through its decoder. One without new records costs nothing."""
     sources, formats = _sources(context.topics), topics_by_format(context.topics.telemetry)
     decoded = [decoder(name)(context.stream(name, *sources[name])) for name in formats]
-    # What was sent again is the generation's own: no replay has a part of it.
-    own = replace(context, settings=context.settings.model_copy(update={"replay": Replay()}))
+    own = context.own()  # what was sent again
 
     def retried(name: str) -> DataFrame:
         source = f"retry_{name}"

@@ -1,11 +1,12 @@
 """What a job is: a declaration and a pure transform. The runtime does the rest."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.topics import TopicMap
+from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 
 
@@ -16,6 +17,10 @@ class Context:
     spark: SparkSession
     settings: Settings
     topics: TopicMap
+
+    def own(self) -> "Context":
+        """The same for topics that are the generation's own: all of them, whatever part of others it replays."""
+        return replace(self, settings=self.settings.model_copy(update={"replay": Replay()}))
 
     def stream(self, source: str, *topics: str, headers: bool = False, bounded: bool = True) -> DataFrame:
         """Kafka's rows of `topics`, committed records only: from their beginning, or what a replay takes of them.
