@@ -12,6 +12,8 @@ from infra.kafka import client_config
 Delivered = Callable[[int], None]
 METADATA_TIMEOUT_S = 10
 TOPIC_TIMEOUT_S = 5
+WRITE_TIMEOUT_S = 30
+BY_KEY = -1  # as a partition: the one that the key's hash says
 
 
 class Sender(Protocol):
@@ -93,3 +95,24 @@ class CollectorProducer:
         while self._producer.flush(1):
             self.poll()
         self.poll()
+
+
+def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: Iterable[int] = (BY_KEY,)) -> None:
+    """Write a record into these partitions of a topic: it is on the broker when this returns.
+
+    Raises:
+        UserError: it can't be written.
+    """
+    # The sink's partitioner: what is of a machine lies where its events do.
+    producer = Producer(client_config(bootstrap, **{"enable.idempotence": True, "partitioner": "murmur2_random"}))
+    failures: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    for partition in partitions:
+        producer.produce(topic, value, key, partition, on_delivery=delivered)
+    if producer.flush(WRITE_TIMEOUT_S) or failures:
+        reason = failures or "no answer"
+        raise UserError(f"topic {topic!r}: can't be written ({reason}); is it there? kappa topics apply")

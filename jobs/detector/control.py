@@ -3,11 +3,10 @@
 from typing import Any
 
 import orjson
-from confluent_kafka import Producer
 
+from connectors.producer import BY_KEY, write_now
 from connectors.reader import read_records
 from infra.errors import UserError
-from infra.kafka import client_config
 from infra.topics import Topic
 from jobs.detector.novelties import Novelty
 from jobs.detector.rules import Rule
@@ -62,22 +61,9 @@ def send(bootstrap: str, topic: Topic, control: Control) -> None:
 
     Raises UserError if it can't be written.
     """
-    # The sink's partitioner: a machine's control events lie in the partition of its events.
-    producer = Producer(client_config(bootstrap, **{"enable.idempotence": True, "partitioner": "murmur2_random"}))
-    failures: list[str] = []
-
-    def delivered(error: object, _: object) -> None:
-        if error:
-            failures.append(str(error))
-
-    value, machine = orjson.dumps(control), control["machine"]
-    if is_pattern(machine):
-        for partition in range(topic.partitions):
-            producer.produce(topic.name, value, machine, partition, on_delivery=delivered)
-    else:
-        producer.produce(topic.name, value, machine, on_delivery=delivered)
-    if producer.flush(30) or failures:
-        raise UserError(f"topic {topic.name!r}: can't be written ({failures or 'no answer'}); run `kappa topics apply`")
+    machine = control["machine"]
+    partitions = range(topic.partitions) if is_pattern(machine) else (BY_KEY,)
+    write_now(bootstrap, topic.name, machine, orjson.dumps(control), partitions)
 
 
 def is_pattern(machine: str) -> bool:

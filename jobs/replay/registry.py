@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import orjson
-from confluent_kafka import Producer
 from pydantic import BaseModel, ConfigDict
 
+from connectors.producer import write_now
 from connectors.reader import read_topic
 from infra import admin
 from infra.errors import UserError
-from infra.kafka import client_config
 from infra.topics import LIVE, TopicMap
 from jobs.runtime.replay import Replay
 
@@ -116,11 +115,4 @@ class Registry:
 def write(bootstrap: str, record: Generation | Promotion) -> None:
     """Add a record to the topic; it is on the broker when this returns."""
     key = record.name if isinstance(record, Generation) else PROMOTED
-    producer = Producer(client_config(bootstrap, **{"enable.idempotence": True}))
-    failures: list[str] = []
-    value = orjson.dumps(record.model_dump(mode="json"), option=orjson.OPT_NON_STR_KEYS)
-    producer.produce(TOPIC, value, key, on_delivery=lambda error, _: failures.append(str(error)) if error else None)
-    if producer.flush(30) or failures:
-        raise UserError(
-            f"topic {TOPIC!r}: can't be written ({failures or 'no answer'}); is it there? kappa topics apply"
-        )
+    write_now(bootstrap, TOPIC, key, orjson.dumps(record.model_dump(mode="json"), option=orjson.OPT_NON_STR_KEYS))
