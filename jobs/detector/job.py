@@ -1,7 +1,6 @@
 """The declaration of the detector job."""
 
 import threading
-from dataclasses import replace
 from functools import partial
 
 import orjson
@@ -13,7 +12,6 @@ from jobs.detector.shard import Shard
 from jobs.incidents import job as incidents
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.replay import Replay
 from jobs.runtime.runner import Gate, Queries, run_queries, start_job
 from jobs.runtime.settings import Settings
 
@@ -39,7 +37,7 @@ def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tupl
         Output(novelty["machine"], orjson.dumps(novelty), novelty["time_unix_nano"], headers) for novelty in novelties
     ]
     if tick > before:
-        outputs.append(Output(None, orjson.dumps({"tick_unix_nano": tick}), tick))
+        outputs.append(Output.of_tick(tick))
     return one.dump(), outputs
 
 
@@ -52,9 +50,7 @@ JOB = Job(
 
 def start(context: Context, gate: Gate) -> Queries:
     """The detector's query, and the one that makes incidents of what it tells."""
-    # Novelties are the generation's own: a replay that has a part of `statistics` has all of them.
-    own = replace(context, settings=context.settings.model_copy(update={"replay": Replay()}))
-    return {**start_job(JOB, context, gate), **start_job(incidents.JOB, own, gate)}
+    return {**start_job(JOB, context, gate), **start_job(incidents.JOB, context.own(), gate)}
 
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:

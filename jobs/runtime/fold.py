@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import orjson
 import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -43,6 +44,11 @@ class Output:
     time_unix_nano: int
     headers: tuple[tuple[str, bytes], ...] = ()
     topic: str | None = None
+
+    @classmethod
+    def of_tick(cls, time_unix_nano: int) -> "Output":
+        """That what follows in this shard is no older."""
+        return cls(None, orjson.dumps({"tick_unix_nano": time_unix_nano}), time_unix_nano)
 
 
 # (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.

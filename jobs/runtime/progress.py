@@ -7,6 +7,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from connectors.reader import read_records
 from connectors.sinks.kafka import Row, SinkSettings, Writer, open_consumer, read_markers
 from infra.errors import UserError
 from infra.topics import Topic, TopicMap
@@ -120,6 +121,12 @@ def tick_records(topic: Topic, tick_ms: int) -> list[Row]:
     """The tick for every partition of `topic`."""
     value = orjson.dumps({"tick_unix_nano": tick_ms * 1_000_000})
     return [(topic.name, partition, None, value, tick_ms, None) for partition in range(topic.partitions)]
+
+
+def last_ticks(bootstrap: str, topic: str, tail: int | None = None) -> dict[int, int]:
+    """The newest tick, unix ns, of each partition that has one; with `tail` among its last so many offsets only."""
+    records = read_records(bootstrap, topic, tail)
+    return {partition: record["tick_unix_nano"] for partition, record in records if "tick_unix_nano" in record}
 
 
 def lateness_by_topic(topics: TopicMap) -> dict[str, int]:

@@ -51,7 +51,7 @@ def fold(windows: Windows, state: bytes | None, batch: Input, early: str = EARLY
     outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
     if unpacked.tick > before:
         outputs += sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
-        outputs.append(Output(None, orjson.dumps({"tick_unix_nano": unpacked.tick}), unpacked.tick))
+        outputs.append(Output.of_tick(unpacked.tick))
     after = unpacked.to_bytes()
     _WARM[place] = (after, unpacked)
     return after, outputs

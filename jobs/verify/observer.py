@@ -14,6 +14,7 @@ from connectors.simulator.truth import GRACE, WINDOW
 from infra.errors import UserError
 from jobs.chain import topics_of
 from jobs.indexer.indexer import index_of
+from jobs.runtime.progress import last_ticks
 from jobs.runtime.settings import Settings
 from jobs.verify import faults, readback
 
@@ -94,14 +95,10 @@ class Observer:
     def told_until(self) -> int:
         """Event time, unix ns, whose windows every partition has told; 0 if one has not told any."""
         topic = self.topics["statistics"]
-        ticks = self._ticks(topic.name, TAIL)
+        ticks = last_ticks(self.settings.kafka_bootstrap, topic.name, TAIL)
         if len(ticks) < topic.partitions:
-            ticks = self._ticks(topic.name)
+            ticks = last_ticks(self.settings.kafka_bootstrap, topic.name)
         return min(ticks.get(partition, 0) for partition in range(topic.partitions))
-
-    def _ticks(self, topic: str, tail: int | None = None) -> dict[int, int]:
-        found = read_records(self.settings.kafka_bootstrap, topic, tail)
-        return {partition: record["tick_unix_nano"] for partition, record in found if "tick_unix_nano" in record}
 
     def rows(self) -> list[faults.Row]:
         """What was said of the faults that have begun."""

@@ -21,11 +21,10 @@ from infra.topics import TopicMap
 from jobs.archive.tables import tables
 from jobs.chain import topics_of
 from jobs.indexer.indexer import KINDS
-from jobs.runtime.progress import latest_offsets
+from jobs.runtime.progress import last_ticks, latest_offsets
 from jobs.runtime.settings import Settings
 from tests.chaos.processes import Job
 from tests.chaos.proxy import Proxy
-from tests.chaos.reading import last_ticks
 from tests.waiting import until
 
 SPARK_JOBS = ("enrichment", "statistics", "detector", "archive")
@@ -286,7 +285,7 @@ class Chain:
     def told(self) -> int:
         """Up to which time, in ns, the windows of every partition have been told."""
         topic = self.topics["statistics"]
-        ticks = last_ticks(self.settings.kafka_bootstrap, topic.name)
+        ticks = last_ticks(self.settings.kafka_bootstrap, topic.name, tail=300)
         return min(ticks.values()) if len(ticks) == topic.partitions else 0
 
     def _await(self, condition, seconds: float, otherwise) -> None:

@@ -56,13 +56,3 @@ def _live_files(folder: Path) -> dict[str, dict[str, str]]:
             elif removed := action.get("remove"):
                 live.pop(unquote(removed["path"]), None)
     return live
-
-
-def last_ticks(bootstrap: str, topic: str, tail: int = 300) -> dict[int, int]:
-    """The newest tick of each partition that has one among its last records."""
-    ticks: dict[int, int] = {}
-    for record in read_topic(bootstrap, topic, tail):
-        parsed = orjson.loads(record.value or b"{}")
-        if "tick_unix_nano" in parsed:
-            ticks[record.place.partition] = parsed["tick_unix_nano"]
-    return ticks

@@ -21,10 +21,11 @@ from infra import admin
 from infra.jars import default_jars
 from infra.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from jobs.runtime.fold import Input
+from jobs.runtime.progress import last_ticks
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
 from tests.chaos.processes import Job
-from tests.chaos.reading import Record, last_ticks, read_topic
+from tests.chaos.reading import Record, read_topic
 from tests.waiting import until
 
 START = 1_790_000_000 * SECOND

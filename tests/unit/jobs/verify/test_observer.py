@@ -51,7 +51,7 @@ def test_told_is_what_every_partition_has_told(observer, monkeypatch):
         told = [(n, {"tick_unix_nano": 10 * n}) for n in range(1, 4)] + [(n, {"machine": "vm-1"}) for n in range(4)]
         return told if tail else [(0, {"tick_unix_nano": 5}), (0, {"tick_unix_nano": 7}), *told]
 
-    monkeypatch.setattr("jobs.verify.observer.read_records", read)
+    monkeypatch.setattr("jobs.runtime.progress.read_records", read)
     observer.topics = {"statistics": SimpleNamespace(name="statistics", partitions=4)}
     observer.settings = SimpleNamespace(kafka_bootstrap="")
     assert observer.told_until() == 7
