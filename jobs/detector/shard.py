@@ -66,9 +66,8 @@ class Shard:
         self.orders = Orders(header.get("orders", {}))
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
-        self.closed: int = header.get(
-            "closed", self.window
-        )  # the newest one that a tick has closed, if it has data or not
+        # The newest one that a tick has closed, if it has data or not.
+        self.closed: int = header.get("closed", self.window)
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
         self.model = Scales(settings, arrays)
@@ -123,7 +122,9 @@ class Shard:
         self.closed = max(self.closed, tick)
         due: dict[int, list[Record]] = {}
         later: list[tuple[Record, bytes]] = []
-        controls = [(record["time_unix_nano"], raw, record) for record, raw in waiting if "control" in record]
+        controls = sorted(
+            (one for one in waiting if "control" in one[0]), key=lambda one: (one[0]["time_unix_nano"], one[1])
+        )
         for record, raw in waiting:
             if "control" in record:
                 continue
@@ -132,13 +133,12 @@ class Shard:
                 later.append((record, raw))
             elif window > self.window:
                 due.setdefault(window, []).append(record)
-        controls.sort(key=lambda one: one[:2])
         for window in self._windows_to_step(sorted(due), tick):
-            while controls and controls[0][0] // self.settings.window_nano < window:
-                told += self._obey(controls.pop(0)[2]["control"], window)
+            while controls and controls[0][0]["time_unix_nano"] // self.settings.window_nano < window:
+                told += self._obey(controls.pop(0)[0]["control"], window)
             told += self._step(window, due.get(window, []))
             self.window = window
-        return later + [(record, raw) for _, raw, record in controls]
+        return later + controls
 
     def _windows_to_step(self, due: list[int], tick: int) -> list[int]:
         """Those with data, and so many empty ones after each that every silence is seen."""
