@@ -153,9 +153,12 @@ class Model:
         # The smallest of several probabilities, times their number (Bonferroni).
         score = np.maximum(scores.max(axis=0) - np.log(np.maximum((scores > 0).sum(axis=0), 1)), 0.0)
         score = score * (part["seen"] >= self.settings.warmup_windows)
+        # The window in which a burst begins counts a part of it only: what that one didn't tell, the next may.
+        is_onset = (part["is_count"] > 0) & (part["run"] == 1) & (part["loudest"] < threshold)
+        before = np.where((part["phase"] == Phase.EPISODE) & ~is_onset, part["loudest"], 0.0)
         turn = self._turn(part, x, score >= min(EPISODE_SCORE, threshold))
-        news = score - np.where(part["phase"] == Phase.EPISODE, part["loudest"], 0.0)
-        part["loudest"] = score + np.maximum(-news, 0.0)
+        news = score - before
+        part["loudest"] = np.maximum(score, before)
         self._learn_hours(part, evidence, rows, hour)
         self._learn(part, evidence, turn)
         _transit(part, evidence, statistic, turn)

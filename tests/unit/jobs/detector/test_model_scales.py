@@ -83,6 +83,17 @@ def test_after_a_surprise_only_a_louder_one_of_single_windows_is_told() -> None:
     assert tells(1, 15.0, 4 + QUIET_WINDOWS + 1)
 
 
+@pytest.mark.parametrize("begins", [20, 40])
+def test_a_burst_that_begins_within_a_window_is_told_by_the_next(begins: int) -> None:
+    """The first is a surprise that isn't worth telling; the second is hardly more of one."""
+    scales = Scales(DetectorSettings())
+    scales.add(np.ones(1, bool), ROW, 0)
+    counts = [*np.random.default_rng(1).poisson(4.5, 12), begins, 190, 190]
+    judged = [scales.step(at, ROW, ONE * count, ONE * count, 15.0)[0] for at, count in enumerate(counts, start=1)]
+    assert 6.0 < judged[12].score[0] < 15.0 < judged[13].score[0] < 2 * judged[12].score[0]
+    assert [at for at, judgement in enumerate(judged) if judgement.told[0]] == [13]
+
+
 def test_the_state_goes_on_from_its_dump() -> None:
     values = noise(300)
     whole, halves = Scales(DetectorSettings()), Scales(DetectorSettings())
