@@ -113,6 +113,10 @@ lock: $(VENV)/.installed ## Resolve pyproject.toml into the three lock files
 	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
 
+.PHONY: bench
+bench: setup ## Find the events a second that the chain sustains, stage costs and limits; build/bench.json, 1.5 hours on a quiet machine
+	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
+
 .PHONY: bench-sink
 bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--rows 500000 --rounds 7"); report in build/sink.json
 	$(BIN)/python -m tests.bench.sink $(BENCH_ARGS)

@@ -1,0 +1,98 @@
+"""`make bench`: how many events a second the chain sustains, what each stage costs, and how far that is from the limit.
+
+Real broker, the jobs and the load as processes of their own, exactly-once, the archive on. Each rate has a broker and
+checkpoints of its own.
+"""
+
+from dataclasses import asdict
+from math import sqrt
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from tests.bench.chain.trial import Shape, apart, trial
+
+# Neighbouring rates, one sustained and the other not, are near enough at this ratio.
+NEAR = 1.25
+LEAST = 500  # events a second
+
+Trial = dict[str, Any]
+app = typer.Typer(add_completion=False)
+console = Console(stderr=True)
+
+
+@app.command()
+def main(
+    rate: Annotated[int, typer.Option(help="Events a second to begin with.")] = 20_000,
+    single_rate: Annotated[int, typer.Option(help="The same with one event a record; 0: leave it out.")] = 10_000,
+    most: Annotated[int, typer.Option(help="Look for no higher rate.")] = 400_000,
+    machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
+    warm: Annotated[int, typer.Option(help="Seconds before a measurement.")] = 60,
+    seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 180,
+    max_offsets: Annotated[int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER.")] = 20_000,
+    trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 5,
+    report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/bench.json"),
+) -> None:
+    """Find the rates that the chain sustains. Example: python -m tests.bench.chain --rate 20000 --single-rate 0"""
+    settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(max_offsets)}
+    shape = Shape(machines, warm, seconds, settings)
+    facts: dict[str, Any] = {"chain": {}, "limit": {}, "stages": {}, "shape": asdict(shape), "trials": {}}
+    report.parent.mkdir(exist_ok=True)
+    for form, begin, topic in (("", rate, METRICS_TOPIC), ("single_", single_rate, LINES_TOPIC)):
+        if not begin:
+            continue
+        name = f"{form}events_per_s"
+        trials = facts["trials"][name] = search(shape, begin, most, topic)
+        found = facts["chain"][name] = sustained(trials)
+        console.print(f"{name}: {found:,}; now each stage alone, and the limit")
+        parts = apart(shape, found or trials[-1]["rate"], topic)
+        facts["limit"][name], facts["stages"][name] = parts["limit"], parts["stages"]
+        report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+        console.print(table(name, trials), parts)
+
+
+def search(shape: Shape, begin: int, most: int, topic: str) -> list[Trial]:
+    """Trials up to the rate that the chain doesn't keep up with, and between the last two."""
+    trials: list[Trial] = []
+    rate: int | None = begin
+    while rate:
+        console.print(f"{topic}: {rate:,} events a second, {shape.warm} + {shape.seconds} s")
+        trials.append(trial(shape, rate, topic))
+        console.print(trials[-1])
+        rate = following(trials, most)
+    return trials
+
+
+def following(trials: list[Trial], most: int) -> int | None:
+    """The rate to try next: twice the highest sustained one, half of what was too much, or one in between."""
+    high = min((one["rate"] for one in trials if not one["sustained"]), default=None)
+    low = max((one["rate"] for one in trials if one["sustained"]), default=None)
+    if high is None:
+        return min(2 * low, most) if low and low < most else None
+    if low is None:
+        return high // 2 if high // 2 >= LEAST else None
+    return round(sqrt(low * high)) if high > NEAR * low else None
+
+
+def sustained(trials: list[Trial]) -> int:
+    """The highest rate at which every lag was flat; 0 if there was none."""
+    return max((one["events_per_s"] for one in trials if one["sustained"]), default=0)
+
+
+def table(title: str, trials: list[Trial]) -> Table:
+    """A line a trial."""
+    shown = Table("events/s", "sustained", "CPU s a million events", "peak MB", "p50/p99 of events", title=title)
+    for one in sorted(trials, key=lambda one: int(one["rate"])):
+        cpu, peak, late = one["cpu_seconds_per_million"], one["peak_megabytes"], one["latency"].get("events", {})
+        cells = (f"{sum(cpu.values()):.1f}", f"{sum(peak.values()):,}", f"{late.get('p50_s')}/{late.get('p99_s')} s")
+        shown.add_row(f"{one['events_per_s']:,}", "yes" if one["sustained"] else "no", *cells)
+    return shown
+
+
+if __name__ == "__main__":
+    app()

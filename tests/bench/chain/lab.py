@@ -1,0 +1,166 @@
+"""What `make bench` runs: a broker, the jobs and the load as processes, and what they use and how far they are."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from infra.admin import apply, connect
+from infra.jars import default_jars
+from infra.local.kafka import KafkaBroker
+from infra.topics import load_topics
+from jobs.archive.tables import tables
+from jobs.detector.job import JOB as DETECTOR
+from jobs.enrichment.job import JOB as ENRICHMENT
+from jobs.replay.log import Log, Positions, missing
+from jobs.runtime.settings import Settings
+from jobs.statistics.job import JOB as STATISTICS
+from tests.chaos.processes import Job, session_of
+from tests.waiting import until
+
+PORT = 31900
+START_SECONDS = 900.0
+CHAIN = {job.name: job for job in (ENRICHMENT, STATISTICS, DETECTOR)}
+ARCHIVE = "archive"
+STAGES = (*CHAIN, ARCHIVE)
+
+
+class Lab:
+    """A broker of its own below `home`, and the jobs of one generation."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str], port: int = PORT) -> None:
+        self.home = home
+        self.broker = KafkaBroker(home / "broker", port, jars=default_jars())
+        self.log = Log(self.broker.address)
+        self._settings = settings
+        self.move_to("live")
+
+    def move_to(self, generation: str) -> None:
+        """From now on, jobs of this generation: with topics, checkpoints and groups of their own."""
+        self.settings = Settings(home=self.home, kafka_bootstrap=self.broker.address, generation=generation)
+        self.topics = load_topics().in_generation(generation)
+        environment = {
+            "KAPPA_HOME": str(self.home),
+            "KAPPA_JARS": str(default_jars()),
+            "KAPPA_KAFKA_BOOTSTRAP": self.broker.address,
+            "KAPPA_METRICS_PORT": "0",
+            "KAPPA_GENERATION": generation,
+            **self._settings,
+        }
+        self.jobs = {
+            name: Job(name, ("run", name), environment, self.home / f"{name}-{generation}.log") for name in STAGES
+        }
+
+    @contextmanager
+    def up(self) -> Iterator["Lab"]:
+        """The broker with its topics; in the end all processes are ended."""
+        self.broker.spawn()
+        try:
+            until(self.broker.ready, 60, "the broker does not start")
+            yield self
+        finally:
+            self.stop()
+            self.broker.stop()
+
+    def start(self, *names: str) -> None:
+        """Start jobs and wait until their queries run."""
+        apply(connect(self.broker.address), self.topics)
+        for name in names:
+            self.jobs[name].start()
+        for name in names:
+            until(lambda name=name: self._runs(name), START_SECONDS, f"{name} does not start")
+
+    def _runs(self, name: str) -> bool:
+        job = self.jobs[name]
+        assert job.code is None, f"{name} ended: {job.output()[-600:]}"
+        return job.said('"started"')
+
+    def stop(self, *names: str) -> None:
+        """Stop jobs, or all, in good order."""
+        for name in names or STAGES:
+            self.jobs[name].stop()
+
+    def leaders(self, *names: str) -> dict[str, int]:
+        """The processes whose sessions are the jobs' and the broker's."""
+        jobs = {name: self.jobs[name].process for name in names}
+        running = self.broker.running
+        assert running
+        return {name: process.pid for name, process in jobs.items() if process} | {"broker": running.pid}
+
+    def load(self, rate: int, seconds: int, machines: int, *, singles: bool) -> subprocess.Popen[bytes]:
+        """The load as a process; its facts stand on its output in the end."""
+        options = {"--bootstrap": self.broker.address, "--rate": rate, "--seconds": seconds, "--machines": machines}
+        flat = [str(part) for pair in options.items() for part in pair]
+        command = [sys.executable, "-m", "tests.bench.chain.load", *flat, *(["--singles"] if singles else [])]
+        return subprocess.Popen(command, stdout=subprocess.PIPE)
+
+    def groups(self, stage: str) -> dict[str, tuple[str, ...]]:
+        """A stage's consumer groups and what they read."""
+        if stage == ARCHIVE:
+            each = {f"{ARCHIVE}.{table.name}": table.topics for table in tables(self.topics)}
+            return {self.settings.query_of(query): tuple(t.name for t in read) for query, read in each.items()}
+        read = {topic for names in CHAIN[stage].sources(self.topics).values() for topic in names}
+        return {self.settings.query_of(stage): tuple(sorted(read))}
+
+    def position(self, stage: str) -> tuple[int, int]:
+        """Records that a stage has read, and those that it has not read yet."""
+        each = [self._positions(group, read) for group, read in self.groups(stage).items()]
+        return sum(sum(done.values()) for done, _ in each), sum(missing(done, ends) for done, ends in each)
+
+    def _positions(self, group: str, topics: tuple[str, ...]) -> tuple[Positions, Positions]:
+        ends = self.log.ends(topics)
+        return self.log.committed(group, ends), ends
+
+
+class Usage:
+    """CPU time and memory of groups of processes, looked at again and again, as processes come and go."""
+
+    def __init__(self, leaders: Mapping[str, int]) -> None:
+        self.leaders = leaders
+        self.peak_megabytes: dict[str, float] = dict.fromkeys(leaders, 0.0)
+        self._cpu: dict[str, dict[int, float]] = {name: {} for name in leaders}
+
+    def look(self) -> dict[str, float]:
+        """Take the figures of now; gives each group's CPU seconds since its processes began."""
+        for name, leader in self.leaders.items():
+            family = session_of(leader)
+            self._cpu[name] |= {one.pid: seconds for one in family if (seconds := _cpu_seconds(one)) is not None}
+            self.peak_megabytes[name] = max(self.peak_megabytes[name], sum(map(_megabytes, family)))
+        return {name: sum(seen.values()) for name, seen in self._cpu.items()}
+
+
+def _cpu_seconds(process: psutil.Process) -> float | None:
+    with suppress(psutil.NoSuchProcess):
+        return sum(process.cpu_times()[:2])
+    return None
+
+
+def _megabytes(process: psutil.Process) -> float:
+    with suppress(psutil.NoSuchProcess):
+        return process.memory_full_info().uss / 2**20
+    return 0.0
+
+
+class Every(threading.Thread):
+    """Calls `look` each `seconds`, until its block ends."""
+
+    def __init__(self, seconds: float, look: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self.seconds, self.look, self._over = seconds, look, threading.Event()
+
+    def run(self) -> None:
+        """Until the block ends."""
+        while not self._over.wait(self.seconds):
+            self.look()
+
+    def __enter__(self) -> "Every":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()

@@ -1,0 +1,96 @@
+"""The load of `make bench`: a cloud's scrapes at a steady pace.
+
+Records are rendered beforehand as far as they can be, so that this process takes little of the machine that it loads;
+the report says how much.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Annotated
+
+import orjson
+import typer
+
+from connectors.producer import CollectorProducer
+from connectors.simulator import cloud, signals
+from connectors.simulator.encode import INVENTORY_TOPIC, LINES_TOPIC, METRICS_TOPIC, MetricTemplate, metric_line
+
+SLACK = 0.002  # seconds; it sleeps only for longer than that
+MILLI = 1_000_000  # ns
+VARIANTS = 16  # of a gauge's values; they follow each other at random
+TIME_MARK = 1_111_111_111_111_111_111
+
+app = typer.Typer(add_completion=False)
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """A machine: how to render one scrape of it, and how many data points that has."""
+
+    name: bytes
+    points: int
+    template: MetricTemplate
+    variants: list[list[bytes]]  # the gauges' values
+    lines: list[bytes]
+
+    def scrape(self, time_unix_nano: int, step: int) -> bytes:
+        """All its data points in one OTLP record."""
+        gauges = random.choice(self.variants)
+        counter = b"%d" % (step * 1000)
+        return self.template.fill(time_unix_nano, [*gauges, *[counter] * (self.points - len(gauges))])
+
+    def single(self, time_unix_nano: int) -> Iterator[bytes]:
+        """Its data points, one a record."""
+        now = b"%d" % time_unix_nano
+        return (line.replace(b"%d" % TIME_MARK, now) for line in self.lines)
+
+
+def _scraped(machine: cloud.Machine) -> Scraped:
+    instruments = [signal.instrument for signal in signals.of_role(machine.role)]
+    rng = random.Random(machine.name)
+    levels = [rng.uniform(0.1, 0.9) for _ in range(signals.GAUGES)]
+    variants = [[b"%.4f" % (level * rng.gauss(1, 0.03)) for level in levels] for _ in range(VARIANTS)]
+    template = MetricTemplate(machine, instruments, time.time_ns())
+    lines = [metric_line(machine, one, TIME_MARK, variants[0][0]) for one in instruments]
+    return Scraped(machine.name.encode(), len(instruments), template, variants, lines)
+
+
+@app.command()
+def main(
+    bootstrap: Annotated[str, typer.Option(help="Kafka's addresses.")],
+    rate: Annotated[int, typer.Option(help="Events a second.")] = 10_000,
+    seconds: Annotated[int, typer.Option(help="How long.")] = 60,
+    machines: Annotated[int, typer.Option(help="How many machines; each is scraped in turn.")] = 1_000,
+    singles: Annotated[bool, typer.Option(help="One event a record instead of a machine's scrape.")] = False,
+) -> None:
+    """Send, then print what was sent, the CPU time that it took and how far it fell behind, as JSON.
+
+    Example: python -m tests.bench.chain.load --bootstrap 127.0.0.1:9092 --rate 50000
+    """
+    topic = LINES_TOPIC if singles else METRICS_TOPIC
+    sender = CollectorProducer(bootstrap, (topic, INVENTORY_TOPIC), **{"compression.type": "lz4", "linger.ms": 50})
+    built = cloud.build(machines, max(2, machines // 300))
+    for machine in built:
+        sender.send(INVENTORY_TOPIC, machine.name.encode(), orjson.dumps(machine.inventory(0)), time.time_ns() // MILLI)
+    scraped = [_scraped(machine) for machine in built]
+    sent, behind, spent, began = 0, 0.0, time.process_time(), time.time()
+    for step, machine in ((step, machine) for step in count() for machine in scraped):
+        if (left := began + sent / rate - time.time()) > SLACK:
+            sender.poll(left)
+        behind = max(behind, -left)
+        if time.time() - began >= seconds:
+            break
+        now = time.time_ns()
+        for value in machine.single(now) if singles else (machine.scrape(now, step),):
+            sender.send(topic, machine.name, value, now // MILLI)
+        sent += machine.points
+    sender.flush()
+    facts = {"events": sent, "seconds": time.time() - began, "behind_seconds": behind}
+    print(orjson.dumps(facts | {"cpu_seconds": time.process_time() - spent}).decode())
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,142 @@
+"""The chain under a steady load, and each of its stages alone."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from tests.bench.chain import limit
+from tests.bench.chain.lab import STAGES, Every, Lab, Usage
+from tests.bench.chain.latency import Latencies
+from tests.waiting import until
+
+LOOK_SECONDS = 5.0
+# A lag that grows by no more than this share of what comes in is flat: the archive, which works each 30 s, makes a
+# sawtooth, whose slope over three minutes seems to be up to (30 / 180)² of it.
+FLAT = 0.03
+DRAIN_SECONDS = 900.0
+FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
+TOLD = ("events", "statistics", "novelties")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What all trials of a run have in common."""
+
+    machines: int
+    warm: int
+    seconds: int
+    settings: dict[str, str]
+
+    @contextmanager
+    def lab(self) -> Iterator[Lab]:
+        """A broker of its own, in a folder that is deleted."""
+        with tempfile.TemporaryDirectory() as folder, Lab(Path(folder), self.settings).up() as lab:
+            yield lab
+
+
+class Flow(NamedTuple):
+    """Records a second: what a stage reads, and by how much its lag grows."""
+
+    read: float
+    growth: float
+
+    def is_flat(self) -> bool:
+        """Whether the stage keeps up."""
+        return self.read > 0 and self.growth < FLAT * self.read
+
+
+def trial(shape: Shape, rate: int, topic: str) -> dict[str, Any]:
+    """The whole chain at `rate` events a second: whether it keeps up, what it uses, how late its results are."""
+    with shape.lab() as lab:
+        lab.start(*STAGES)
+        load = lab.load(rate, shape.warm + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+        usage = Usage(lab.leaders(*STAGES))
+        time.sleep(shape.warm)
+        with Every(LOOK_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
+            before = usage.look()
+            flows = watch(lab, shape.seconds)
+            after = usage.look()
+        sent = orjson.loads(load.communicate(timeout=120)[0])
+    events_per_s = sent["events"] / sent["seconds"]
+    million = events_per_s * shape.seconds / 1e6
+    return {
+        "rate": rate,
+        "events_per_s": round(events_per_s),
+        "sustained": all(flow.is_flat() for flow in flows.values()),
+        "records_per_s": {stage: round(flow.read, 1) for stage, flow in flows.items()},
+        "lag_growth_per_s": {stage: round(flow.growth, 2) for stage, flow in flows.items()},
+        "cpu_seconds_per_million": {name: round((after[name] - before[name]) / million, 2) for name in after},
+        "peak_megabytes": {name: round(peak) for name, peak in usage.peak_megabytes.items()},
+        "latency": latencies.quantiles(),
+        "load": sent,
+    }
+
+
+def watch(lab: Lab, seconds: int) -> dict[str, Flow]:
+    """How each stage keeps up over that time."""
+    looks: dict[str, list[tuple[float, int, int]]] = {stage: [] for stage in STAGES}
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for stage, seen in looks.items():
+            seen.append((time.monotonic(), *lab.position(stage)))
+        time.sleep(LOOK_SECONDS)
+    return {stage: Flow(*np.polyfit(*_columns(seen), 1)[0]) for stage, seen in looks.items()}
+
+
+def _columns(seen: list[tuple[float, int, int]]) -> tuple[Any, Any]:
+    table = np.array(seen)
+    return table[:, 0], table[:, 1:]
+
+
+def apart(shape: Shape, rate: int, topic: str) -> dict[str, dict[str, Any]]:
+    """The same load as a backlog: the limit, and each stage's way through it, alone on the machine.
+
+    Returns `limit` and `stages`; rates in events a second.
+    """
+    with shape.lab() as lab:
+        lab.start()
+        load = lab.load(rate, shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+        events = orjson.loads(load.communicate(timeout=shape.seconds + 300)[0])["events"]
+        ways = limit.measure(lab.settings, topic, FORMATS[topic])
+        limits = {way: round(events / seconds) for way, seconds in ways.items()}
+        return {"limit": limits, "stages": {stage: alone(lab, stage, events) for stage in STAGES}}
+
+
+def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:
+    """One stage through all records that wait for it: its rate without its start, and what it uses."""
+    lab.start(stage)
+    usage = Usage(lab.leaders(stage))
+    looks: list[Look] = []
+    with Every(LOOK_SECONDS, usage.look):
+        until(lambda: _is_drained(lab, stage, usage, looks), DRAIN_SECONDS, f"{stage} is slow")
+    lab.stop(stage)
+    begun = [look for look in looks if look.share > 0.1] or looks
+    first, last = begun[0], looks[-1]
+    read = events * (last.share - first.share)
+    return {
+        "events_per_s": round(read / (last.time - first.time)) if read else 0,
+        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2) if read else 0.0,
+        "peak_megabytes": round(usage.peak_megabytes[stage]),
+    }
+
+
+class Look(NamedTuple):
+    """When, which share of the records was read, CPU seconds of stage and broker until then."""
+
+    time: float
+    share: float
+    cpu: float
+
+
+def _is_drained(lab: Lab, stage: str, usage: Usage, looks: list[Look]) -> bool:
+    done, lag = lab.position(stage)
+    looks.append(Look(time.monotonic(), done / (done + lag), usage.look()[stage]))
+    return lag == 0
