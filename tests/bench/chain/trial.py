@@ -88,7 +88,7 @@ def watch(lab: Lab, seconds: int) -> dict[str, Flow]:
         for stage, seen in looks.items():
             seen.append((time.monotonic(), *lab.position(stage)))
         time.sleep(LOOK_SECONDS)
-    return {stage: Flow(*np.polyfit(*_columns(seen), 1)[0]) for stage, seen in looks.items()}
+    return {stage: Flow(*np.polyfit(*_columns(seen), 1)[0].tolist()) for stage, seen in looks.items()}
 
 
 def _columns(seen: list[tuple[float, int, int]]) -> tuple[Any, Any]:
