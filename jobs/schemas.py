@@ -24,6 +24,11 @@ def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
+def _columns(row: StructType) -> StructType:
+    """A table: a list for each field of a row; null where a row has none."""
+    return StructType([StructField(field.name, ArrayType(field.dataType)) for field in row.fields])
+
+
 STRINGS = MapType(StringType(), StringType())
 
 INVENTORY_FACTS = _struct(
@@ -100,6 +105,7 @@ WINDOW = _struct(
     end_unix_nano=LongType(),  # exclusive
 )
 
+# Of the statistics of a record, which are its columns.
 STATISTIC = _struct(
     series=StringType(),
     name=StringType(),
@@ -145,7 +151,7 @@ STATISTICS = _struct(
     window=WINDOW,
     provisional=BooleanType(),  # true in statistics.early: the final record of this id replaces it
     until_unix_nano=LongType(),  # of a provisional record: event time that it covers
-    statistics=ArrayType(STATISTIC),
+    statistics=_columns(STATISTIC),
     control=CONTROL,  # a control event that came by `events`; beside it only id, machine and time
     time_unix_nano=LongType(),
     tick_unix_nano=LongType(),

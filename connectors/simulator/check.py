@@ -13,6 +13,7 @@ import orjson
 from connectors.simulator.faults import SECOND
 from connectors.simulator.truth import ALL_LINES, WINDOW, line_identity, value_identity, window_start
 from infra.errors import UserError
+from jobs.columns import to_rows
 
 EXAMPLES = 20
 _FIGURES = ("count", "sum", "min", "max")
@@ -117,10 +118,11 @@ def _figures(cell: Cell, members: list[tuple[int, Any]]) -> Figures:
 def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, Figures]]:
     """One window's figures of each metric, and of all log lines together: templates are the chain's own affair."""
     machine, start = record["machine"], record["window"]["start_unix_nano"]
-    lines = [statistic["count"] for statistic in record["statistics"] if statistic["kind"] == "log"]
+    statistics = to_rows(record["statistics"])
+    lines = [statistic["count"] for statistic in statistics if statistic["kind"] == "log"]
     if lines:
         yield Cell(machine, "log", start, ALL_LINES), {"count": sum(lines)}
-    for statistic in record["statistics"]:
+    for statistic in statistics:
         if statistic["kind"] == "metric":
             yield Cell(machine, "metric", start, statistic["series"]), _told(statistic)
 

@@ -296,7 +296,7 @@ class Shard:
         }
         pairs = zip(self.series["machine"].tolist(), self.series["definition"].tolist(), strict=True)
         self.row_index = {pair: row for row, pair in enumerate(pairs)}
-        self.row_cache: dict[int, tuple[list[str], Ints]] = {}
+        self.row_cache: dict[int, tuple[tuple[list[str], list[str], bytes], Ints]] = {}
 
     def _observations(self, window: int, records: list[Record], present: Ints) -> tuple[Ints, Floats, Floats]:
         """Rows, values and samples of this window; each row once, absent templates as zeros."""
@@ -304,40 +304,39 @@ class Shard:
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         rows, values, samples = (np.concatenate(column) for column in zip(*parts, strict=True))
-        usable = np.isfinite(values)
-        rows, at = np.unique(rows[usable], return_index=True)
-        values, samples = values[usable][at], samples[usable][at]
+        rows, at = np.unique(rows, return_index=True)
+        values, samples = values[at], samples[at]
         self.series["heard"][rows] = window
         absent = self._absent_counts(rows, present)
         zeros = np.zeros(len(absent))
         return np.concatenate([rows, absent]), np.concatenate([values, zeros]), np.concatenate([samples, zeros + 1.0])
 
     def _of_record(self, window: int, record: Record) -> tuple[Ints, Floats, Floats]:
-        # The first point of a counter has no rate yet.
-        statistics = [entry for entry in record["statistics"] if entry["kind"] == "log" or "mean" in entry]
-        machine = self.machine_index[record["machine"]]
-        keys = [entry["kind"] + entry["series"] for entry in statistics]
+        told, machine = record["statistics"], self.machine_index[record["machine"]]
+        samples = np.array(told["count"], np.float64)
+        means = np.array(told["mean"], np.float64) if "mean" in told else np.full(len(samples), np.nan)
+        values = np.where([kind == "log" for kind in told["kind"]], samples, means)
+        usable = np.isfinite(values)  # the first point of a counter has no rate yet
+        labels = (told["kind"], told["series"], usable.tobytes())
         cached = self.row_cache.get(machine)
-        if cached is None or cached[0] != keys:
-            cached = self.row_cache[machine] = (keys, self._rows(window, machine, keys, statistics))
-        samples = np.array([entry["count"] for entry in statistics], np.float64)
-        means = np.array(
-            [entry["mean"] if entry["kind"] == "metric" else entry["count"] for entry in statistics], float
-        )
-        return cached[1], means, samples
+        if cached is None or cached[0] != labels:
+            rows = self._rows(window, machine, told, np.flatnonzero(usable).tolist())
+            cached = self.row_cache[machine] = (labels, rows)
+        return cached[1], values[usable], samples[usable]
 
-    def _rows(self, window: int, machine: int, keys: list[str], statistics: list[Record]) -> Ints:
-        definitions = [self._definition(key, entry) for key, entry in zip(keys, statistics, strict=True)]
+    def _rows(self, window: int, machine: int, told: Record, usable: list[int]) -> Ints:
+        definitions = [self._definition(told, at) for at in usable]
         new = [index for index in dict.fromkeys(definitions) if (machine, index) not in self.row_index]
         if new:
             self._add_series(window, machine, new)
         return np.array([self.row_index[machine, index] for index in definitions], np.int64)
 
-    def _definition(self, key: str, entry: Record) -> int:
-        index = self.definition_index.get(key)
+    def _definition(self, told: Record, at: int) -> int:
+        kind, series = told["kind"][at], told["series"][at]
+        index = self.definition_index.get(f"{kind}{series}")
         if index is None:
-            index = self.definition_index[key] = len(self.definitions)
-            self.definitions.append([entry["kind"], entry["series"], entry.get("name"), entry.get("unit")])
+            index = self.definition_index[f"{kind}{series}"] = len(self.definitions)
+            self.definitions.append([kind, series, *(told[name][at] if name in told else None for name in _NAMED)])
         return index
 
     def _add_series(self, window: int, machine: int, definitions: list[int]) -> None:
@@ -617,6 +616,7 @@ class Shard:
         self._index_series()
 
 
+_NAMED = ("name", "unit")
 _SERIES_ARRAYS = ("machine", "definition", "heard")
 _MACHINE_ARRAYS = ("first", "last", "present", "missed", "news")
 

@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jobs.columns import to_rows
+
 Record = Mapping[str, Any]
 Document = dict[str, Any]
 
@@ -45,7 +47,10 @@ def statistics(record: Record) -> dict[str, Document]:
             "end": _milli(window["end_unix_nano"]),
         },
     }
-    return {_series_id(record["id"], one["series"]): {**shared, **_statistic(one)} for one in record["statistics"]}
+    columns = _picked(record["statistics"], (*_SERIES, *_STATISTIC))
+    if attributes := record["statistics"].get("attributes"):
+        columns["attributes"] = [_pairs(one) for one in attributes]
+    return {_series_id(record["id"], row["series"]): {**shared, **row} for row in to_rows(columns)}
 
 
 def rejected(record: Record) -> dict[str, Document]:
@@ -120,11 +125,8 @@ def version(state: Document) -> int:
     return int(state["updated"]) * len(PHASES) + PHASES.index(state["phase"])
 
 
-def _statistic(one: Record) -> Document:
-    fields = _picked(one, (*_SERIES, *_STATISTIC))
-    if attributes := one.get("attributes"):
-        fields["attributes"] = [f"{key}={value}" for key, value in sorted(attributes.items())]
-    return fields
+def _pairs(attributes: Mapping[str, str] | None) -> list[str] | None:
+    return [f"{key}={value}" for key, value in sorted(attributes.items())] if attributes else None
 
 
 def _series_id(record_id: str, series: str) -> str:

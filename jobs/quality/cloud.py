@@ -12,6 +12,7 @@ import orjson
 
 from connectors.simulator.faults import SECOND, Fault, parse
 from connectors.simulator.simulation import Lines, Scrape, Settings, Simulation
+from jobs.columns import to_columns
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
 
@@ -109,7 +110,7 @@ def statistics(simulation: Simulation) -> Iterator[bytes]:
                 told = [_metric(names[at], values) for at, values in metrics[window, row].items()]
                 told += [_log(template, count) for template, count in sorted(logs[window, row].items())]
                 span = bounds | {"end_unix_nano": window * WINDOW}
-                yield orjson.dumps({"machine": machine.name, "window": span, "statistics": told})
+                yield orjson.dumps({"machine": machine.name, "window": span, "statistics": to_columns(told)})
         yield orjson.dumps({"tick_unix_nano": window * WINDOW})
 
 

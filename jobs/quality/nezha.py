@@ -21,6 +21,7 @@ import orjson
 import pandas as pd
 
 from infra.errors import UserError
+from jobs.columns import to_columns
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
 from jobs.enrichment.templates import template_of
@@ -142,7 +143,7 @@ def _records(minutes: Minutes) -> Iterator[bytes]:
             "end_unix_nano": end,
         }
         for machine, statistics in sorted(machines.items()):
-            yield orjson.dumps({"machine": machine, "window": window, "statistics": statistics})
+            yield orjson.dumps({"machine": machine, "window": window, "statistics": to_columns(statistics)})
         yield orjson.dumps({"tick_unix_nano": end})
 
 

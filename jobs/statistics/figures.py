@@ -1,10 +1,12 @@
-"""What a window says of each series: rows to the statistics of a record, machine by machine."""
+"""What a window says of each series: rows to the columns of a record, machine by machine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jobs.statistics.catalogue import Catalogue, Form
 from jobs.statistics.counters import FALLS
@@ -13,21 +15,55 @@ from jobs.statistics.panes import Pane
 from jobs.statistics.quantiles import PERCENT, Floats, Ints, quantiles
 from jobs.statistics.windows import Rows
 
-Record = dict[str, Any]
+Columns = dict[str, Any]  # as orjson takes them: lists, numpy's arrays, fragments
 QUANTILES = tuple(f"p{percent}" for percent in PERCENT)
-FIGURES = ("count", "sum", "mean", "variance", "min", "max", "first", "last", *QUANTILES, "missing")
+FIGURES = ("sum", "mean", "variance", "min", "max", "first", "last")
+WHOLE = ("observations", "severity_number")
 
 
-def by_machine(catalogue: Catalogue, pane: Pane, size: int) -> Iterator[tuple[str, list[Record]]]:
-    """Each machine of a window of `size` ns with its statistics, in the order of their names."""
+@dataclass(frozen=True)
+class Table:
+    """The statistics of many series, a row each: of each figure a column, NaN where it isn't known."""
+
+    catalogue: Catalogue
+    series: Ints
+    rate: NDArray[np.bool_]
+    count: Ints
+    figures: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def parts(self, starts: Ints) -> Iterator[Columns]:
+        """The columns of a record for each run of rows; those without any value are left out."""
+        held = {
+            name: np.logical_or.reduceat(~np.isnan(column), starts).tolist() for name, column in self.figures.items()
+        }
+        bounds = starts.tolist()
+        for at, (begin, end) in enumerate(zip(bounds, [*bounds[1:], len(self)], strict=True)):
+            part = slice(begin, end)
+            labels = self.catalogue.labels(self.series[part], self.rate[part])
+            told = {name: _plain(name, column[part]) for name, column in self.figures.items() if held[name][at]}
+            yield {**labels, "count": self.count[part], **told}
+
+    def by_machine(self) -> Iterator[tuple[str, Columns]]:
+        """Each machine's columns; its rows stand together."""
+        machine = self.catalogue.machine_of[self.series]
+        starts = np.flatnonzero(np.diff(machine, prepend=-1))
+        names = (self.catalogue.machines[number] for number in machine[starts].tolist())
+        yield from zip(names, self.parts(starts), strict=True)
+
+
+def _plain(name: str, column: Floats) -> Floats | list[int | None]:
+    return column if name not in WHOLE else [None if isnan(value) else int(value) for value in column.tolist()]
+
+
+def tell(catalogue: Catalogue, pane: Pane, size: int) -> Table:
+    """A window of `size` ns, ordered by machine, kind, series and unit."""
     rows = pane.rows
     order = np.argsort(catalogue.rank[rows.series])
     missing = missing_share(rows.points, size, catalogue.memory["interval"][rows.series])
-    told = statistics(catalogue, rows, order, pane.spreads, missing)
-    machine = catalogue.machine_of[rows.series][order]
-    starts = np.flatnonzero(np.diff(machine, prepend=-1)).tolist()
-    for begin, end in zip(starts, [*starts[1:], len(told)], strict=True):
-        yield catalogue.machines[machine[begin]], told[begin:end]
+    return table(catalogue, rows, order, pane.spreads, missing)
 
 
 def missing_share(count: Ints, size: int, interval: Ints) -> Floats:
@@ -40,54 +76,43 @@ def missing_share(count: Ints, size: int, interval: Ints) -> Floats:
     return np.where(known, np.maximum(1.0 - count / promised, 0.0), np.nan)
 
 
-def statistics(
-    catalogue: Catalogue, rows: Rows, order: Ints, spreads: dict[int, Spread], missing: Floats
-) -> list[Record]:
+def table(catalogue: Catalogue, rows: Rows, order: Ints, spreads: Mapping[int, Spread], missing: Floats) -> Table:
     """The statistic of each row, in `order`; `missing` may be NaN: not known."""
-    columns = [rows.points, rows.sum, rows.mean, rows.variance, rows.min, rows.max, rows.first, rows.last]
-    columns += [*_quantiles(rows), missing]
-    # As lists: reading single numbers out of numpy is slow.
-    figures = zip(*(column[order].tolist() for column in columns), strict=True)
-    is_whole = (rows.length > 0) & ~np.isnan(missing)
-    is_rate = (catalogue.form[rows.series] == Form.COUNTER) & (catalogue.memory["falls"][rows.series] < FALLS)
-    labels = (column[order].tolist() for column in (rows.series, is_whole, is_rate))
-    return [
-        catalogue.described(number, rate) | dict(zip(FIGURES, found, strict=True))
-        if whole
-        else _partial(catalogue, number, rate, dict(zip(FIGURES, found, strict=True)), spreads.get(number))
-        for number, whole, rate, found in zip(*labels, figures, strict=True)
-    ]
+    form = catalogue.form[rows.series]
+    has_values = rows.length > 0
+    figures = {name: np.where(has_values, getattr(rows, name), np.nan) for name in FIGURES}
+    figures |= dict(zip(QUANTILES, _quantiles(rows, has_values), strict=True))
+    figures["missing"] = np.where(form == Form.LOG, np.nan, missing)
+    figures |= {name: np.full(len(rows), np.nan) for name in WHOLE}
+    severity = np.where(form == Form.LOG, rows.max, 0.0)
+    figures["severity_number"][severity > 0] = severity[severity > 0]
+    for at in np.flatnonzero(form == Form.HISTOGRAM).tolist():
+        for name, value in _observed(spreads.get(int(rows.series[at]))).items():
+            figures[name][at] = value
+    is_rate = (form == Form.COUNTER) & (catalogue.memory["falls"][rows.series] < FALLS)
+    ordered = {name: column[order] for name, column in figures.items()}
+    return Table(catalogue, rows.series[order], is_rate[order], rows.points[order], ordered)
 
 
-def _quantiles(rows: Rows) -> list[Floats]:
-    has = rows.length > 0
+def _quantiles(rows: Rows, has_values: NDArray[np.bool_]) -> list[Floats]:
     found = [np.full(len(rows), np.nan) for _ in PERCENT]
-    if has.any():
-        for column, values in zip(found, quantiles(rows.value, rows.weight, rows.length[has]), strict=True):
-            column[has] = values
+    if has_values.any():
+        for column, values in zip(found, quantiles(rows.value, rows.weight, rows.length[has_values]), strict=True):
+            column[has_values] = values
     return found
 
 
-def _partial(catalogue: Catalogue, number: int, rate: bool, found: Record, spread: Spread | None) -> Record:
-    """A statistic that lacks figures: of a log, a histogram, a new series."""
-    series = catalogue.series[number]
-    if series.form == Form.LOG:
-        return log_statistic(catalogue, number, found["count"], int(found["max"]))
-    if series.form == Form.HISTOGRAM:
-        found = {"count": found["count"], "missing": found["missing"], **(_observed(spread) if spread else {})}
-    elif isnan(found["p50"]):  # the first point of a counter
-        found = {"count": found["count"], "missing": found["missing"]}
-    known = {name: value for name, value in found.items() if value is not None and not isnan(value)}
-    return catalogue.described(number, rate) | known
+def _observed(spread: Spread | None) -> dict[str, float]:
+    """What is known of a histogram's observations."""
+    if spread is None:
+        return {}
+    found: dict[str, float | None] = {"observations": spread.observations, "sum": spread.total}
+    found["mean"] = spread.total / spread.observations if spread.observations else None
+    found |= {name: quantile(spread, percent) for name, percent in zip(QUANTILES, PERCENT, strict=True)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def log_statistic(catalogue: Catalogue, number: int, count: int, severity: int) -> Record:
+def log_columns(catalogue: Catalogue, number: int, count: int, severity: int) -> Columns:
     """Lines are only counted; the highest severity is told where there is one."""
-    counted = {"count": count} | ({"severity_number": severity} if severity else {})
-    return catalogue.described(number, False) | counted
-
-
-def _observed(spread: Spread) -> Record:
-    found = {name: quantile(spread, percent) for name, percent in zip(QUANTILES, PERCENT, strict=True)}
-    mean = spread.total / spread.observations if spread.observations else None
-    return {"observations": spread.observations, "sum": spread.total, "mean": mean, **found}
+    labels = catalogue.labels(np.array([number]), np.array([False]))
+    return {**labels, "count": [count]} | ({"severity_number": [severity]} if severity else {})

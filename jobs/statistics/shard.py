@@ -27,7 +27,7 @@ from jobs.statistics.state import State
 from jobs.statistics.telling import Told, tell_counts, tell_sessions, tell_times
 from jobs.statistics.windows import Rows
 
-SCHEMA_VERSION = b"statistics/2"
+SCHEMA_VERSION = b"statistics/3"
 EARLY = "statistics.early"
 # Series that were forgotten are dropped when so many have gathered.
 IDLE_SERIES = 1024
@@ -65,7 +65,7 @@ def _place_in_log(output: Output) -> tuple[int, str, bytes]:
 def _output(told: Told, batch: Input, early: str) -> Output:
     trace = f"{batch.topic}/{batch.shard}/{told.fact.first_offset}-{told.fact.last_offset}".encode()
     headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
-    return Output(told.machine, orjson.dumps(told.record), told.time, headers, early if told.provisional else None)
+    return Output(told.machine, told.json(), told.time, headers, early if told.provisional else None)
 
 
 def close(state: State, before: int) -> Iterator[Told]:

@@ -6,8 +6,9 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
-from jobs.statistics.figures import by_machine, log_statistic, statistics
+from jobs.statistics.figures import Columns, log_columns, table, tell
 from jobs.statistics.panes import Fact, Pane
 from jobs.statistics.points import Points
 from jobs.statistics.sessions import Sessions
@@ -26,12 +27,11 @@ class Told(NamedTuple):
     machine: str
     fact: Fact
     window: Record
-    statistics: list[Record]
+    statistics: Columns
     provisional: bool = False
 
-    @property
-    def record(self) -> Record:
-        """As JSON of the schema `statistics`."""
+    def json(self) -> bytes:
+        """Of the schema `statistics`."""
         whole: Record = {
             "id": self.id,
             "machine": self.machine,
@@ -39,7 +39,9 @@ class Told(NamedTuple):
             "window": self.window,
             "statistics": self.statistics,
         }
-        return whole | {"provisional": True, "until_unix_nano": self.time} if self.provisional else whole
+        if self.provisional:
+            whole |= {"provisional": True, "until_unix_nano": self.time}
+        return orjson.dumps(whole, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def tell_times(state: State, pane: Pane, end: int) -> Iterator[Told]:
@@ -75,7 +77,7 @@ def _tell(state: State, window: Tumbling | Sliding, pane: Pane, start: int, time
         span["slide_seconds"] = window.slide / NANO
         name += f"-{window.slide / NANO:g}s"
     span |= _bounds(start, end)
-    for machine, found in by_machine(state.catalogue, pane, time - start):
+    for machine, found in tell(state.catalogue, pane, time - start).by_machine():
         yield Told(time, f"{machine}/{name}/{start}", machine, pane.facts[machine], span, found, time < end)
 
 
@@ -107,9 +109,9 @@ def _tell_sessions(
         machine, end = state.catalogue.machine(number), last + window.gap
         span = {"kind": "session", "size_seconds": (end - start) / NANO, "gap_seconds": window.gap / NANO}
         identity = f"{machine}/session-{window.gap / NANO:g}s/{start}/{_digest(state, number)}"
-        found = log_statistic(state.catalogue, number, count, severity)
+        found = log_columns(state.catalogue, number, count, severity)
         span |= _bounds(start, end)
-        yield Told(time, identity, machine, state.latest[machine], span, [found], provisional)
+        yield Told(time, identity, machine, state.latest[machine], span, found, provisional)
 
 
 def tell_counts(state: State, points: Points, time: int) -> Iterator[Told]:
@@ -128,13 +130,13 @@ def _tell_count(state: State, window: Count, full: Points, time: int) -> Iterato
     groups = Rows.of_points(np.arange(len(full)) // n, full.value, full.value, every, every).combined()
     rows = replace(groups, series=full.series[::n])
     order = np.argsort(catalogue.rank[rows.series], kind="stable")
-    found = statistics(catalogue, rows, order, {}, np.full(len(rows), np.nan))
+    found = table(catalogue, rows, order, {}, np.full(len(rows), np.nan)).parts(np.arange(len(rows)))
     columns = (column[order].tolist() for column in (rows.series, full.time[::n], full.time[n - 1 :: n]))
     for number, start, last, statistic in zip(*columns, found, strict=True):
         machine, end = catalogue.machine(number), last + 1
         span = {"kind": "count", "size_seconds": (end - start) / NANO, "values": n} | _bounds(start, end)
         identity = f"{machine}/{n}-values/{start}-{end}/{_digest(state, number)}"
-        yield Told(time, identity, machine, state.latest[machine], span, [statistic])
+        yield Told(time, identity, machine, state.latest[machine], span, statistic)
 
 
 def _digest(state: State, number: int) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 from elasticsearch import Elasticsearch
 from elasticsearch.helpers import scan
 
+from jobs.columns import to_columns
+
 PAGE = 2_000
 
 
@@ -28,7 +30,7 @@ def statistics(client: Elasticsearch, index: str) -> Iterator[dict[str, Any]]:
                 "start_unix_nano": window["start"] * 1_000_000,
                 "end_unix_nano": window["end"] * 1_000_000,
             },
-            "statistics": [document],
+            "statistics": to_columns([document]),
         }
 
 

@@ -1,4 +1,5 @@
-"""Measures the statistics fold alone, decoding included, over a recorded log of the simulated cloud.
+"""Measures the statistics fold alone, decoding included, over a recorded log of the simulated cloud; then what reading
+its records costs the detector's fold and the indexer.
 
 python -m tests.bench.statistics --machines 200 --minutes 5
 """
@@ -6,12 +7,17 @@ python -m tests.bench.statistics --machines 200 --minutes 5
 import argparse
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
 
 import orjson
 
 from connectors.simulator.faults import SECOND
 from connectors.simulator.simulation import Lines, Record, Scrape, Simulation
 from connectors.simulator.simulation import Settings as Cloud
+from jobs.detector.settings import DetectorSettings
+from jobs.detector.shard import Shard
+from jobs.indexer import documents
 from jobs.runtime.fold import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
@@ -86,7 +92,7 @@ def _enriched(simulation: Simulation, record: Record, number: int, events: list[
 
 
 def main() -> None:
-    """Print points and output bytes a CPU second."""
+    """Print CPU time an event, and the size of what is written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machines", type=int, default=200)
     parser.add_argument("--minutes", type=int, default=5)
@@ -94,17 +100,33 @@ def main() -> None:
     given = parser.parse_args()
     cloud = Cloud(START, given.minutes * 60 * SECOND, machines=given.machines)
     log, settings = list(events_log(cloud, given.batch)), load_windows()
-    state, offset, outputs, written = None, 0, 0, 0
+    events = sum(count for count, _ in log)
+    state, offset, batches = None, 0, []
+    with measured("statistics", events):
+        for _, values in log:
+            state, outputs = fold(settings, state, Input("events", 0, range(offset, offset + len(values)), values))
+            offset += len(values)
+            batches.append(outputs)
+    written = [output for outputs in batches for output in outputs]
+    size = sum(len(output.value) for output in written)
+    print(f"{len(written):,} records, {size / 1e6:.1f} MB out; state {len(state or b'') / 1e6:.2f} MB")
+    final = [[output.value for output in outputs if output.topic is None] for outputs in batches]
+    shard = Shard(DetectorSettings())
+    with measured("detector", events):
+        for values in final:
+            shard.feed(values)
+    with measured("documents", events):
+        for value in chain.from_iterable(final):
+            documents.statistics(orjson.loads(value))
+
+
+@contextmanager
+def measured(what: str, events: int) -> Iterator[None]:
+    """Print the block's CPU time."""
     began = time.process_time()
-    for _, values in log:
-        state, told = fold(settings, state, Input("events", 0, range(offset, offset + len(values)), values))
-        offset += len(values)
-        outputs, written = outputs + len(told), written + sum(len(output.value) for output in told)
-    seconds, events = time.process_time() - began, sum(count for count, _ in log)
-    print(
-        f"{events:,} events in {seconds:.2f} CPU s: {events / seconds:,.0f} events/s, {1e6 * seconds / events:.2f} us"
-    )
-    print(f"{outputs:,} records, {written / 1e6:.1f} MB out; state {len(state or b'') / 1e6:.2f} MB")
+    yield
+    seconds = time.process_time() - began
+    print(f"{what}: {events:,} events in {seconds:.2f} CPU s: {1e6 * seconds / events:.2f} us each")
 
 
 if __name__ == "__main__":

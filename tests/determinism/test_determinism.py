@@ -70,7 +70,7 @@ def test_the_recorded_hour_holds_every_kind_of_window(live):
         10,
         60,
     }
-    assert any(statistic.get("rate") for record in records for statistic in record["statistics"])
+    assert any("rate" in record["statistics"] for record in records)
     ids = [record["id"] for record in records]
     assert len(ids) == len(set(ids)) > 5_000
 

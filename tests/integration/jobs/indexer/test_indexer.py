@@ -19,6 +19,7 @@ from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from infra.local.kafka import KafkaBroker
 from infra.topics import load_topics
+from jobs.columns import to_columns, to_rows
 from jobs.indexer.indexer import WAITING, index_of, run
 from jobs.runtime.settings import Settings
 from jobs.verify import readback
@@ -53,7 +54,7 @@ def window(machine: str, number: int, **fields: Any) -> dict[str, Any]:
             "start_unix_nano": end - 10 * SECOND,
             "end_unix_nano": end,
         },
-        "statistics": series,
+        "statistics": to_columns(series),
     }
 
 
@@ -336,11 +337,11 @@ def test_what_was_indexed_can_be_read_back(chain: Chain):
     figures = {
         (one["window"]["start_unix_nano"], statistic["series"], statistic["count"], statistic["mean"])
         for one in found
-        for statistic in one["statistics"]
+        for statistic in to_rows(one["statistics"])
     }
     assert len(found) == len(figures)
     assert figures == {
         (record["window"]["start_unix_nano"], statistic["series"], statistic["count"], statistic["mean"])
         for record in records
-        for statistic in record["statistics"]
+        for statistic in to_rows(record["statistics"])
     }

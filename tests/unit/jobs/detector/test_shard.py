@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from jobs.columns import to_columns
 from jobs.detector.control import allow, not_anomalous, reset, suppress
 from jobs.detector.rules import Rule
 from jobs.detector.settings import DetectorSettings
@@ -31,7 +32,9 @@ def log(template: str, count: int) -> dict[str, object]:
 def record(machine: str, window: int, statistics: list[dict[str, object]], size: float = 10.0) -> bytes:
     end = (FIRST + window) * SIZE
     span = {"kind": "tumbling", "size_seconds": size, "start_unix_nano": end - SIZE, "end_unix_nano": end}
-    return orjson.dumps({"machine": machine, "inventory": {"site": "s1"}, "window": span, "statistics": statistics})
+    return orjson.dumps(
+        {"machine": machine, "inventory": {"site": "s1"}, "window": span, "statistics": to_columns(statistics)}
+    )
 
 
 def tick(window: int) -> bytes:

@@ -7,10 +7,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import schemas
+from jobs.columns import to_columns
 from jobs.indexer.documents import PHASES, TEXT_BYTES, incidents, merge, novelties, rejected, statistics, version
 from jobs.indexer.indexer import template_of
 
 MILLI = 1_000_000
+
+ROWS = [
+    {
+        "series": "cpu{core=0,state=user}",
+        "name": "cpu",
+        "kind": "metric",
+        "unit": "1",
+        "attributes": {"state": "user", "core": "0"},
+        "count": 4,
+        "sum": 2.0,
+        "mean": 0.5,
+        "variance": 0.1,
+        "min": 0.1,
+        "max": 0.9,
+        "first": 0.4,
+        "last": 0.6,
+        "rate": False,
+        "observations": 4,
+        "p50": 0.4,
+        "p95": 0.9,
+        "p99": 0.9,
+        "missing": 0.0,
+    },
+    {"series": "link <*> down", "name": "log", "kind": "log", "count": 3, "severity_number": 17},
+]
 
 STATISTICS = {
     "id": "vm-1/7",
@@ -31,30 +57,7 @@ STATISTICS = {
     },
     "provisional": False,
     "until_unix_nano": 30_000 * MILLI,
-    "statistics": [
-        {
-            "series": "cpu{core=0,state=user}",
-            "name": "cpu",
-            "kind": "metric",
-            "unit": "1",
-            "attributes": {"state": "user", "core": "0"},
-            "count": 4,
-            "sum": 2.0,
-            "mean": 0.5,
-            "variance": 0.1,
-            "min": 0.1,
-            "max": 0.9,
-            "first": 0.4,
-            "last": 0.6,
-            "rate": False,
-            "observations": 4,
-            "p50": 0.4,
-            "p95": 0.9,
-            "p99": 0.9,
-            "missing": 0.0,
-        },
-        {"series": "link <*> down", "name": "log", "kind": "log", "count": 3, "severity_number": 17},
-    ],
+    "statistics": to_columns(ROWS),
 }
 
 NOVELTY = {
@@ -138,19 +141,19 @@ SHARED = {
 
 def test_statistics_become_one_document_a_series():
     cpu, log = statistics(STATISTICS).values()
-    plain = {name: value for name, value in STATISTICS["statistics"][0].items() if name != "attributes"}
+    plain = {name: value for name, value in ROWS[0].items() if name != "attributes"}
     assert cpu == {**SHARED, **plain, "attributes": ["core=0", "state=user"]}
-    assert log == {**SHARED, **STATISTICS["statistics"][1]}
+    assert log == {**SHARED, **ROWS[1]}
 
 
 def test_ids_depend_on_record_and_series_alone():
-    again = {**STATISTICS, "statistics": STATISTICS["statistics"][::-1]}
+    again = {**STATISTICS, "statistics": to_columns(ROWS[::-1])}
     assert set(statistics(again)) == set(statistics(STATISTICS))
     assert set(statistics({**STATISTICS, "id": "vm-1/8"})).isdisjoint(statistics(STATISTICS))
 
 
 def test_an_id_of_a_long_series_fits():
-    record = {**STATISTICS, "statistics": [{"series": "x" * 5000, "count": 1}]}
+    record = {**STATISTICS, "statistics": {"series": ["x" * 5000], "count": [1]}}
     (identity,) = statistics(record)
     assert identity.startswith("vm-1/7/")
     assert len(identity.encode()) < 512
@@ -334,7 +337,7 @@ def test_the_mapping_of_a_list_is_its_schema(kind, field, schema):
     ("records", "schema"),
     [
         ([STATISTICS, {"control": {}, "time_unix_nano": 0}], schemas.STATISTICS),
-        (STATISTICS["statistics"], schemas.STATISTIC),
+        ([STATISTICS["statistics"]], schemas.STATISTIC),
         ([NOVELTY], schemas.NOVELTIES),
         (NOVELTY["contributors"], schemas.CONTRIBUTOR),
         ([INCIDENT], schemas.INCIDENTS),

@@ -5,6 +5,7 @@ import pytest
 
 from connectors.simulator.faults import KINDS, SECOND
 from connectors.simulator.simulation import Settings, Simulation
+from jobs.columns import to_rows
 from jobs.quality.cloud import DETECTED, HISTORY, START, Life, _answer, _explains, faults, statistics
 
 
@@ -58,8 +59,9 @@ def test_statistics_are_means_of_gauges_growth_of_counters_and_counts_of_lines()
     assert ticks == [START + n * 10 * SECOND for n in range(len(ticks))]
     second = [r for r in records if "machine" in r and r["window"]["end_unix_nano"] == START + 20 * SECOND]
     assert [record["machine"] for record in second] == [machine.name for machine in simulation.machines]
-    by_series = {entry["series"]: entry for entry in second[0]["statistics"]}
+    told = to_rows(second[0]["statistics"])
+    by_series = {entry["series"]: entry for entry in told}
     for instrument in simulation.instruments[0]:
         assert by_series[instrument.series]["count"] == 2
         assert by_series[instrument.series]["kind"] == "metric"
-    assert all(entry["count"] > 0 for entry in second[0]["statistics"])
+    assert all(entry["count"] > 0 for entry in told)

@@ -1,0 +1,26 @@
+import pytest
+
+from jobs.columns import to_columns, to_rows
+
+ROWS = [{"series": "cpu", "count": 2, "mean": 0.5}, {"series": "disk <*> failed", "count": 0, "severity_number": 17}]
+COLUMNS = {
+    "series": ["cpu", "disk <*> failed"],
+    "count": [2, 0],
+    "mean": [0.5, None],
+    "severity_number": [None, 17],
+}
+
+
+def test_rows_become_columns_and_columns_rows():
+    assert to_columns(ROWS) == COLUMNS
+    assert to_rows(COLUMNS) == ROWS
+
+
+def test_no_rows_have_no_columns():
+    assert to_columns([]) == {}
+    assert to_rows({}) == []
+
+
+def test_columns_of_different_lengths_are_no_table():
+    with pytest.raises(ValueError, match="shorter"):
+        to_rows({"series": ["cpu", "load"], "count": [1]})
