@@ -125,6 +125,10 @@ bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--ro
 bench-enrichment: setup ## Measure the CPU time an event of decoding and enrichment; report in build/enrichment.json
 	$(BIN)/python -m tests.bench.enrichment $(BENCH_ARGS)
 
+.PHONY: bench-detector
+bench-detector: setup ## Measure the detector's model, state, memory and its fold through Spark; report in build/detector.json
+	$(BIN)/python -m tests.bench.detector $(BENCH_ARGS)
+
 .PHONY: bench-realtime
 bench-realtime: setup ## Measure raw topic to `events`, real-time mode beside micro-batches; report in build/realtime.json
 	$(BIN)/python -m tests.bench.realtime $(BENCH_ARGS)
