@@ -1,24 +1,29 @@
-"""Fetch the JVM parts by Maven into the data folder, once per version of their pom."""
+"""Fetch the JVM parts by Maven into the data folder, once per version of their pom; our own class is compiled there."""
 
 import fcntl
 import hashlib
+import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from infra.errors import UserError
-from infra.jdk import MAVEN_JAVA, find_jdk, find_maven
+from infra.jdk import MAVEN_JAVA, SPARK_JAVA, find_jdk, find_maven
 from infra.processes import run
 from infra.settings import load_settings
 
-Part = Literal["spark", "kafka", "elasticsearch"]
+Part = Literal["compiler", "spark", "kafka", "elasticsearch"]
 
 POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
+OWN = Path(__file__).parents[1] / "connectors" / "sinks" / "KafkaTask.java"  # goes along with Spark's jars
 GOALS: dict[Part, str] = {
+    "compiler": "dependency:copy-dependencies",
     "spark": "dependency:copy-dependencies",
     "kafka": "dependency:copy-dependencies",
     "elasticsearch": "dependency:unpack",
@@ -59,14 +64,16 @@ def _is_current(stamp: Path, digest: str) -> bool:
 
 
 def _digest(part: Part) -> str:
-    poms = (POMS / "pom.xml", POMS / part / "pom.xml")
-    return hashlib.sha256(b"".join(pom.read_bytes() for pom in poms)).hexdigest()
+    sources = [POMS / "pom.xml", POMS / part / "pom.xml", *([OWN] if part == "spark" else [])]
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def _replace(part: Part, folder: Path, digest: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{part}-") as temporary:
         fresh = Path(temporary) / part
         _maven(part, fresh)
+        if part == "spark":
+            _compile(OWN, fresh, folder.parent)
         (fresh / ".stamp").write_text(digest)
         if folder.exists():
             shutil.move(folder, Path(temporary) / "old")
@@ -80,6 +87,28 @@ def _maven(part: Part, target: Path) -> None:
     if code:
         fault = next((line for line in output.splitlines() if "[ERROR]" in line), output.strip())
         raise UserError(f"mvn: could not fetch {part}: {fault.removeprefix('[ERROR] ')}")
+
+
+def _compile(source: Path, target: Path, jars: Path) -> None:
+    """Make `kappa.jar` in `target`, against the jars there and those of pyspark. Eclipse's compiler needs no JDK."""
+    (compiler,) = fetch("compiler", jars).glob("ecj-*.jar")
+    class_path = os.pathsep.join(str(jar) for jar in (*_pyspark().glob("jars/*.jar"), *target.glob("*.jar")))
+    java = find_jdk(SPARK_JAVA, "Spark") / "bin" / "java"
+    with tempfile.TemporaryDirectory(dir=jars) as classes:
+        options = ["-proc:none", "-nowarn", "--release", str(SPARK_JAVA), "-cp", class_path, "-d", classes]
+        code, output = run([java, "-jar", compiler, *options, source])
+        if code:
+            raise UserError(f"{source.name}: does not compile: {output.strip()}")
+        with zipfile.ZipFile(target / "kappa.jar", "w") as jar:
+            for path in sorted(Path(classes).rglob("*.class")):
+                # Without a time of its own: the same source gives the same jar.
+                jar.writestr(zipfile.ZipInfo(str(path.relative_to(classes))), path.read_bytes())
+
+
+def _pyspark() -> Path:
+    spec = find_spec("pyspark")
+    assert spec and spec.origin
+    return Path(spec.origin).parent
 
 
 @contextmanager

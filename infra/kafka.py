@@ -1,4 +1,4 @@
-"""How Kafka's clients reach a broker that asks who they are: one set of settings, for librdkafka and for Spark."""
+"""How Kafka's clients reach a broker that asks who they are: one set of settings, for librdkafka, Java and Spark."""
 
 import os
 from pathlib import Path
@@ -55,20 +55,24 @@ class KafkaSecurity(BaseSettings):
             }
         )
 
-    def spark(self) -> dict[str, str]:
-        """As options of Spark's Kafka source, whose client is Java's."""
+    def java(self) -> dict[str, str]:
+        """As settings of Java's clients."""
         return self._settings(
             {
-                "kafka.security.protocol": self.kafka_security_protocol,
-                "kafka.sasl.mechanism": self.kafka_sasl_mechanism if self.uses_sasl else None,
-                "kafka.sasl.jaas.config": self._jaas() if self.uses_sasl else None,
-                "kafka.ssl.truststore.type": "PEM" if self.kafka_ssl_ca else None,
-                "kafka.ssl.truststore.certificates": _content(self.kafka_ssl_ca),
-                "kafka.ssl.keystore.type": "PEM" if self.kafka_ssl_key else None,
-                "kafka.ssl.keystore.certificate.chain": _content(self.kafka_ssl_certificate),
-                "kafka.ssl.keystore.key": _content(self.kafka_ssl_key),
+                "security.protocol": self.kafka_security_protocol,
+                "sasl.mechanism": self.kafka_sasl_mechanism if self.uses_sasl else None,
+                "sasl.jaas.config": self._jaas() if self.uses_sasl else None,
+                "ssl.truststore.type": "PEM" if self.kafka_ssl_ca else None,
+                "ssl.truststore.certificates": _content(self.kafka_ssl_ca),
+                "ssl.keystore.type": "PEM" if self.kafka_ssl_key else None,
+                "ssl.keystore.certificate.chain": _content(self.kafka_ssl_certificate),
+                "ssl.keystore.key": _content(self.kafka_ssl_key),
             }
         )
+
+    def spark(self) -> dict[str, str]:
+        """As options of Spark's Kafka source."""
+        return {f"kafka.{name}": value for name, value in self.java().items()}
 
     def _settings(self, settings: dict[str, str | None]) -> dict[str, str]:
         if self.kafka_security_protocol == "PLAINTEXT":

@@ -6,10 +6,12 @@ number. A batch that is tried again finds its marker and skips; the rows of an a
 `transactional.id` is the query's name and the task's number, so the broker fences whoever wrote under it before: a lost
 executor, a speculative copy, a second driver.
 
-It needs nothing else of this project: copy this file and deadline.py, create `progress_topic` (never written, as many
-partitions as tasks), and give it a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka source
-without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/exactly-once.md has the
-proof.
+The driver's side is here; a task's is KafkaTask.java, as rows that go through Python cost more than their writing.
+
+It needs nothing else of this project: copy these two files and deadline.py, put the class into `spark.jars`, create
+`progress_topic` (never written, as many partitions as tasks), and give it a frame whose rows fall into the same tasks
+whenever a batch is repeated (Kafka source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive
+execution off). docs/exactly-once.md has the proof.
 """
 
 import json
@@ -19,12 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, pairwise, repeat
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -36,6 +35,8 @@ COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
 SOURCE_COLUMNS = ("source_topic", "source_partition", "source_timestamp_ms")
 # What is to be counted of a row, or null: optional; WriteSummary.rows_by_note has the counts.
 NOTE = "note"
+
+_OPTIONAL = {**dict(zip(SOURCE_COLUMNS, ("string", "int", "long"), strict=True)), NOTE: "string"}
 
 CALL_SECONDS = 30.0  # a single answer of the broker
 
@@ -51,15 +52,9 @@ _TRANSIENT = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
 }
-_HEADERS = "array<struct<key: string, value: binary>>"
-_RESULT = "skipped boolean, rows string, notes string, sources string"
-_RESULT_ARROW = pa.schema(
-    [("skipped", pa.bool_()), ("rows", pa.string()), ("notes", pa.string()), ("sources", pa.string())]
-)
 Headers = list[tuple[str, str | bytes | None]]
 # topic, partition (-1: by the key's hash), key, value, timestamp in ms, headers
 Row = tuple[str, int, bytes | None, bytes | None, int, Headers | None]
-_OPEN: dict[str, "Writer"] = {}  # of this Python worker: `init_transactions` costs 60 ms, a reused producer nothing
 
 
 class ProgressError(Exception):
@@ -79,7 +74,10 @@ class SinkSettings:
     progress_topic: str = "sink.progress"
     transaction_timeout_ms: int = 600_000  # must outlast the slowest batch
     client: dict[str, Any] = field(default_factory=dict)  # of every librdkafka client, e.g. security.protocol
-    producer: dict[str, Any] = field(default_factory=dict)
+    java_client: dict[str, str] = field(default_factory=dict)  # the same, as Java's clients call it
+    java_producer: dict[str, str] = field(
+        default_factory=dict
+    )  # of the tasks' producers, instead of the defaults below
 
     @property
     def group(self) -> str:
@@ -94,6 +92,24 @@ class SinkSettings:
     def transactional_id(self, slot: int) -> str:
         """The name under which the broker fences a task's former writers."""
         return f"{self.query}-{slot}"
+
+    def of_tasks(self) -> tuple[Any, ...]:
+        """What KafkaTask.Settings is made of."""
+        consumer = {"bootstrap.servers": self.bootstrap, **self.java_client}
+        timeout = self.transaction_timeout_ms
+        producer = {
+            **consumer,
+            "transaction.timeout.ms": str(timeout),
+            # An answer is waited for as long as the transaction may live.
+            "max.block.ms": str(timeout),
+            "delivery.timeout.ms": str(timeout),
+            "linger.ms": "20",
+            "batch.size": str(512 * 1024),
+            "compression.type": "lz4",
+            "max.request.size": "10000000",
+            **self.java_producer,
+        }
+        return consumer, producer, self.query, self.group, self.run, self.progress_topic, timeout
 
 
 @dataclass(frozen=True)
@@ -148,21 +164,19 @@ class TransactionalSink:
         Raises ProgressError if the checkpoint is not the one that the markers belong to, or if an earlier attempt of
         this batch had another number of tasks.
         """
-        tasks = number_of_tasks(frame)
+        rows = in_order(frame)
+        tasks = number_of_tasks(rows)
         if self._written is None or batch_id != self._written + 1:
             self.verify(batch_id, tasks)
         self._written = None  # should this attempt fail, the next one verifies again
-        results = in_order(frame).mapInArrow(_Task(self.settings, batch_id, tasks), _RESULT).collect()
+        results = self._run(rows, batch_id, tasks)
         self._written = batch_id
-        rows: Counter[str] = Counter()
-        notes: Counter[str] = Counter()
-        newest: dict[tuple[str, int], int] = {}
-        for result in results:
-            rows.update(json.loads(result.rows))
-            notes.update(json.loads(result.notes))
-            for topic, partition, timestamp in json.loads(result.sources):
-                newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
-        return WriteSummary(dict(rows), dict(notes), sum(r.skipped for r in results), newest)
+        return _summary(results)
+
+    def _run(self, rows: DataFrame, batch_id: int, tasks: int) -> list[dict[str, Any]]:
+        jvm: Any = rows.sparkSession._jvm
+        settings = jvm.kappa.KafkaTask.Settings(*self.settings.of_tasks())
+        return [json.loads(result) for result in jvm.kappa.KafkaTask.write(rows._jdf, settings, batch_id, tasks)]
 
     def verify(self, batch_id: int, tasks: int) -> None:
         """Compare every task's marker with what is about to be written; raises ProgressError."""
@@ -201,21 +215,31 @@ class TransactionalSink:
             )
 
 
+def _summary(results: list[dict[str, Any]]) -> WriteSummary:
+    rows: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+    newest: dict[tuple[str, int], int] = {}
+    for result in results:
+        rows.update(result["rows"])
+        notes.update(result["notes"])
+        for topic, partition, timestamp in result["sources"]:
+            newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
+    return WriteSummary(dict(rows), dict(notes), sum(result["skipped"] for result in results), newest)
+
+
 def in_order(frame: DataFrame) -> DataFrame:
-    """The rows of each task as they are to be written, in a form that is quickly taken to Python."""
-    columns = [*COLUMNS, *(c for c in (*SOURCE_COLUMNS, NOTE) if c in frame.columns)]
+    """The rows of each task as they are to be written: KafkaTask's columns, by their places."""
+    absent = [(name, kind) for name, kind in _OPTIONAL.items() if name not in frame.columns]
     ready = {
-        "partition": F.coalesce("partition", F.lit(-1)),
         "key": F.col("key").cast("binary"),
         "value": F.col("value").cast("binary"),
-        # 0 would mean `now` to librdkafka, and Java's consumers refuse what is below it.
+        # Before 1970 there is no time for Kafka.
         "timestamp_ms": F.greatest("timestamp_ms", F.lit(1)),
-        # Null lists are slow: what Spark takes to put them into Arrow grows with the square of the batch.
-        "headers": F.coalesce("headers", F.array().cast(_HEADERS)),
+        **{name: F.lit(None).cast(kind) for name, kind in absent},
     }
     # Time first: numbers sort fastest, and within each partition of a topic it is the same order.
     order = ("timestamp_ms", F.col("key").asc_nulls_last(), "topic", "partition", "value")
-    return frame.select(*columns).withColumns(ready).sortWithinPartitions(*order)
+    return frame.withColumns(ready).select(*COLUMNS, *_OPTIONAL).sortWithinPartitions(*order)
 
 
 def number_of_tasks(frame: DataFrame) -> int:
@@ -269,106 +293,8 @@ def _is_transient(error: KafkaError) -> bool:
     return bool(error.retriable() or error.code() in _TRANSIENT)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """One task of one batch, as it is shipped to the Python workers."""
-
-    settings: SinkSettings
-    batch_id: int
-    tasks: int
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        seen = _Seen(Counter(), Counter(), {})
-        rows = seen.rows_of(batches)
-        wrote = write_once(self.settings, context.partitionId(), rows, self.batch_id, self.tasks)
-        for _ in rows:  # one that was skipped still tells how far its sources have come
-            pass
-        counts = {"rows": json.dumps(seen.rows), "notes": json.dumps(seen.notes)}
-        result = {"skipped": not wrote, **counts, "sources": json.dumps(seen.sources())}
-        yield pa.RecordBatch.from_pylist([result], schema=_RESULT_ARROW)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What went through a task: rows by topic and by note, and the newest timestamp of each source partition."""
-
-    rows: Counter[str]
-    notes: Counter[str]
-    newest: dict[tuple[str, int], int]
-
-    def rows_of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-        """The rows of the batches."""
-        for batch in batches:
-            self._note(batch)
-            plain = (to_list(batch.column(name)) for name in COLUMNS[:-1])
-            yield from zip(*plain, headers_of(batch.column(COLUMNS[-1])), strict=True)
-
-    def sources(self) -> list[tuple[str, int, int]]:
-        """(topic, partition, newest timestamp in ms)"""
-        return [(*source, timestamp) for source, timestamp in self.newest.items()]
-
-    def _note(self, batch: pa.RecordBatch) -> None:
-        self.rows.update(_counts(batch.column("topic")))
-        if NOTE in batch.schema.names:
-            self.notes.update(_counts(batch.column(NOTE)))
-        if SOURCE_COLUMNS[0] not in batch.schema.names:
-            return
-        table = pa.Table.from_batches([batch.select(list(SOURCE_COLUMNS))])
-        latest = table.group_by(list(SOURCE_COLUMNS[:2])).aggregate([(SOURCE_COLUMNS[2], "max")])
-        for topic, partition, timestamp in zip(*(column.to_pylist() for column in latest.columns), strict=True):
-            self.newest[topic, partition] = max(timestamp, self.newest.get((topic, partition), timestamp))
-
-
-def _counts(column: pa.Array) -> dict[str, int]:
-    return {one["values"]: one["counts"] for one in column.drop_null().value_counts().to_pylist()}
-
-
-def to_list(column: pa.Array) -> list[Any]:
-    """As Python objects; several times faster than `to_pylist`, which makes a Scalar of each first."""
-    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-    return found
-
-
-def headers_of(column: pa.ListArray) -> Iterable[Headers | None]:
-    """Each row's headers as pairs."""
-    flat = column.flatten()
-    if not len(flat):
-        return repeat(None, len(column))
-    pairs = list(zip(*(to_list(flat.field(name)) for name in ("key", "value")), strict=True))
-    ends = accumulate(to_list(column.value_lengths()))
-    return [pairs[begin:end] for begin, end in pairwise(chain([0], ends))]
-
-
-def write_once(settings: SinkSettings, task: int, rows: Iterable[Row], batch_id: int, tasks: int) -> bool:
-    """Write a task's rows with this process's writer for it; False if an earlier attempt wrote them."""
-    writer, is_new = _begun(settings, task, batch_id, tasks)
-    try:
-        if is_new:
-            writer.produce(rows)
-            writer.commit()
-    except BaseException:
-        writer.abandon()
-        raise
-    _OPEN[settings.transactional_id(task)] = writer
-    return is_new
-
-
-def _begun(settings: SinkSettings, task: int, batch_id: int, tasks: int) -> tuple["Writer", bool]:
-    """A writer, and whether it has begun the batch or found it done."""
-    kept = _OPEN.pop(settings.transactional_id(task), None)
-    if kept is not None and kept.settings == settings:
-        try:
-            return kept, kept.begin(batch_id, tasks)
-        except (KafkaException, TimeoutError):
-            pass  # another Python worker had this task since, and fenced this writer: no row has been touched yet
-    writer = Writer(settings, task)
-    return writer, writer.begin(batch_id, tasks)
-
-
 class Writer:
-    """One transactional producer. Opening it fences its predecessors and settles what they left open."""
+    """One transactional producer of the driver. Opening it fences its predecessors and settles what they left open."""
 
     def __init__(self, settings: SinkSettings, slot: int) -> None:
         self.settings, self.slot = settings, slot
@@ -382,9 +308,6 @@ class Writer:
                 "batch.size": 512 * 1024,
                 "compression.type": "lz4",
                 "message.max.bytes": 10_000_000,
-                "queue.buffering.max.messages": 500_000,
-                "queue.buffering.max.kbytes": 262_144,
-                **settings.producer,
             },
             logger=_log,  # else librdkafka writes to stderr whenever a task changes its worker
         )

@@ -167,9 +167,13 @@ class ChainQuery:
 def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:
     """The transactions of a query."""
     timeout = settings.transaction_timeout_seconds * 1000
-    security = settings.client()
     return SinkSettings(
-        settings.kafka_bootstrap, query, checkpoint.run(), transaction_timeout_ms=timeout, client=security
+        settings.kafka_bootstrap,
+        query,
+        checkpoint.run(),
+        transaction_timeout_ms=timeout,
+        client=settings.client(),
+        java_client=settings.java(),
     )
 
 

@@ -29,7 +29,7 @@ def maven(tmp_path, monkeypatch):
     (folder / "mvn").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     poms = tmp_path / "poms"
-    for pom in (poms / "pom.xml", poms / "spark" / "pom.xml"):
+    for pom in (poms / "pom.xml", poms / "kafka" / "pom.xml"):
         pom.parent.mkdir(exist_ok=True)
         pom.write_text("<project/>")
     monkeypatch.setattr(jars, "POMS", poms)
@@ -40,32 +40,36 @@ def names(paths):
     return [path.name for path in paths]
 
 
+def fetched(folder):
+    return names(jars.fetch("kafka", folder).glob("*.jar"))
+
+
 def test_fetches_once(maven, tmp_path):
-    assert names(jars.spark_jars(tmp_path / "jars")) == ["call-1.jar"]
-    assert names(jars.spark_jars(tmp_path / "jars")) == ["call-1.jar"]
+    assert fetched(tmp_path / "jars") == ["call-1.jar"]
+    assert fetched(tmp_path / "jars") == ["call-1.jar"]
 
 
-@pytest.mark.parametrize("pom", ["pom.xml", "spark/pom.xml"])
+@pytest.mark.parametrize("pom", ["pom.xml", "kafka/pom.xml"])
 def test_fetches_again_when_a_pom_changed(maven, tmp_path, pom):
-    jars.spark_jars(tmp_path / "jars")
+    fetched(tmp_path / "jars")
     (tmp_path / "poms" / pom).write_text("<project><!-- newer --></project>")
-    assert names(jars.spark_jars(tmp_path / "jars")) == ["call-2.jar"]
+    assert fetched(tmp_path / "jars") == ["call-2.jar"]
 
 
 def test_a_failure_leaves_the_old_files_and_names_the_cause(maven, tmp_path):
-    jars.spark_jars(tmp_path / "jars")
+    fetched(tmp_path / "jars")
     (tmp_path / "poms" / "pom.xml").write_text("<project><!-- newer --></project>")
     (maven / "broken").touch()
-    with pytest.raises(UserError, match="could not fetch spark: Could not resolve x:y:1"):
-        jars.spark_jars(tmp_path / "jars")
-    assert names((tmp_path / "jars" / "spark").glob("*.jar")) == ["call-1.jar"]
-    assert names(path for path in (tmp_path / "jars").iterdir() if path.is_dir()) == ["spark"]
+    with pytest.raises(UserError, match="could not fetch kafka: Could not resolve x:y:1"):
+        fetched(tmp_path / "jars")
+    assert names((tmp_path / "jars" / "kafka").glob("*.jar")) == ["call-1.jar"]
+    assert names(path for path in (tmp_path / "jars").iterdir() if path.is_dir()) == ["kafka"]
 
 
 def test_two_at_once_fetch_once(maven, tmp_path):
     code = (
         "import sys, pathlib; from infra import jars; jars.POMS = pathlib.Path(sys.argv[1]);"
-        "jars.fetch('spark', pathlib.Path(sys.argv[2]))"
+        "jars.fetch('kafka', pathlib.Path(sys.argv[2]))"
     )
     command = [sys.executable, "-c", code, tmp_path / "poms", tmp_path / "jars"]
     both = [subprocess.Popen(command) for _ in range(2)]
@@ -81,3 +85,21 @@ def test_the_real_poms_agree_with_pyproject():
     for package, tag in (("pyspark", "spark"), ("delta-spark", "delta")):
         version = pyproject.split(f'"{package}==')[1].split('"')[0]
         assert f"<{tag}>{version}</{tag}>" in pom
+
+
+def test_the_same_source_gives_the_same_jar_and_a_fault_in_it_is_told(tmp_path, monkeypatch):
+    spark = [*jars.fetch("spark").glob("*.jar")]
+    made = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        for jar in spark:
+            if jar.name != "kappa.jar":
+                (folder / jar.name).symlink_to(jar)
+        jars._compile(jars.OWN, folder, jars.default_jars())
+        made.append((folder / "kappa.jar").read_bytes())
+    assert made[0] == made[1] == (jars.fetch("spark") / "kappa.jar").read_bytes()
+
+    broken = tmp_path / "KafkaTask.java"
+    broken.write_text(jars.OWN.read_text().replace("beginTransaction", "beginTransactions"))
+    with pytest.raises(UserError, match=r"KafkaTask.java: does not compile: (?s:.)*beginTransactions"):
+        jars._compile(broken, tmp_path / "one", jars.default_jars())

@@ -1,0 +1,326 @@
+package kappa;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.spark.api.java.function.Function2;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+
+/**
+ * A task of a micro-batch for kafka.py, which has the protocol: rows and progress marker in one transaction.
+ *
+ * <p>In the JVM, as taking the rows to Python costs more than writing them.
+ */
+public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>, Iterator<String>> {
+
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  // Of this JVM: initTransactions costs 60 ms and more, a reused producer nothing.
+  private static final Map<String, Writer> OPEN = new ConcurrentHashMap<>();
+
+  private final Settings settings;
+  private final long batch;
+  private final int tasks;
+
+  private KafkaTask(Settings settings, long batch, int tasks) {
+    this.settings = settings;
+    this.batch = batch;
+    this.tasks = tasks;
+  }
+
+  /** Whose transactions these are: SinkSettings, with the settings of Java's clients. */
+  public record Settings(
+      Map<String, String> consumer,
+      Map<String, String> producer,
+      String query,
+      String group,
+      String run,
+      String progressTopic,
+      long timeoutMs)
+      implements Serializable {
+
+    public Settings {
+      consumer = new HashMap<>(consumer);
+      producer = new HashMap<>(producer);
+    }
+
+    String transactionalId(int slot) {
+      return query + "-" + slot;
+    }
+  }
+
+  /**
+   * Write the rows of `frame` (the columns of kafka.py's `in_order`) as batch `batch`.
+   *
+   * @return what each task did: JSON with `skipped`, `rows` by topic, `notes` by text, `sources` as (topic, partition,
+   *     newest timestamp in ms)
+   */
+  public static List<String> write(Dataset<?> frame, Settings settings, long batch, int tasks) {
+    QueryExecution execution = frame.queryExecution();
+    KafkaTask task = new KafkaTask(settings, batch, tasks);
+    // Without an execution's id the executors wouldn't know the session's settings.
+    return SQLExecution.withNewExecutionId(
+        execution,
+        Option.apply("kafka"),
+        () -> execution.toRdd().toJavaRDD().mapPartitionsWithIndex(task, true).collect());
+  }
+
+  @Override
+  public Iterator<String> call(Integer slot, Iterator<InternalRow> rows) throws JsonProcessingException {
+    Seen seen = new Seen();
+    boolean wrote = writeOnce(slot, rows, seen);
+    rows.forEachRemaining(seen::note); // one that was skipped still tells how far its sources have come
+    return List.of(seen.toJson(!wrote)).iterator();
+  }
+
+  private boolean writeOnce(int slot, Iterator<InternalRow> rows, Seen seen) {
+    String id = settings.transactionalId(slot);
+    Writer kept = OPEN.remove(id);
+    Boolean begun = kept == null ? null : kept.beginAgain(this);
+    Writer writer = begun == null ? new Writer(settings, slot) : kept;
+    try {
+      boolean isNew = begun == null ? writer.begin(batch, tasks) : begun;
+      if (isNew) {
+        while (rows.hasNext()) {
+          InternalRow row = rows.next();
+          seen.note(row);
+          writer.send(row);
+        }
+        writer.producer.commitTransaction();
+      }
+      OPEN.put(id, writer);
+      return isNew;
+    } catch (RuntimeException | Error failure) {
+      writer.abandon(failure);
+      throw failure;
+    }
+  }
+
+  /** Places of the columns. */
+  private static final class Column {
+    static final int TOPIC = 0, PARTITION = 1, KEY = 2, VALUE = 3, TIMESTAMP = 4, HEADERS = 5;
+    static final int SOURCE_TOPIC = 6, SOURCE_PARTITION = 7, SOURCE_TIMESTAMP = 8, NOTE = 9;
+  }
+
+  /** How far this slot has come: `done` batches, the last of them for the checkpoint `run`, in `tasks` tasks. */
+  private record Marker(long done, String run, int tasks) {
+
+    static Marker of(OffsetAndMetadata position) {
+      try {
+        JsonNode metadata = JSON.readTree(position.metadata());
+        return new Marker(position.offset(), metadata.get("run").asText(), metadata.get("tasks").asInt());
+      } catch (JsonProcessingException malformed) {
+        throw new IllegalStateException("progress marker " + position, malformed);
+      }
+    }
+
+    OffsetAndMetadata position() {
+      ObjectNode metadata = JSON.createObjectNode().put("run", run).put("tasks", tasks);
+      return new OffsetAndMetadata(done, metadata + "\0"); // confluent_kafka reads on until there is one
+    }
+
+    /** Whether it says that this batch is written. Marker.check of kafka.py says more of a contradiction. */
+    boolean covers(String checkpoint, long batch, int number) {
+      boolean isSame = batch == done - 1 && number == tasks;
+      if (!run.equals(checkpoint) || (batch < done && !isSame)) {
+        throw new IllegalStateException(
+            this + " contradicts batch " + batch + " of checkpoint " + checkpoint + " in " + number + " tasks");
+      }
+      return isSame;
+    }
+  }
+
+  /** One transactional producer. Opening it fences its predecessors and settles what they left open. */
+  private static final class Writer {
+    final KafkaProducer<byte[], byte[]> producer;
+    private final Settings settings;
+    private final TopicPartition place;
+    private final Map<UTF8String, String> topics = new HashMap<>();
+    private Marker marker;
+    private volatile Exception failure;
+
+    Writer(Settings settings, int slot) {
+      this.settings = settings;
+      this.place = new TopicPartition(settings.progressTopic, slot);
+      Map<String, Object> config = new HashMap<>(settings.producer);
+      config.put("transactional.id", settings.transactionalId(slot));
+      this.producer = new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
+      try {
+        producer.initTransactions();
+        // Only now is every earlier transaction of this id committed or gone, and the marker final.
+        this.marker = readMarker();
+      } catch (RuntimeException failed) {
+        abandon(failed);
+        throw failed;
+      }
+    }
+
+    private Marker readMarker() {
+      Map<String, Object> config = new HashMap<>(settings.consumer);
+      config.put("group.id", settings.group);
+      config.put("isolation.level", "read_committed"); // waits for offsets that an open transaction holds
+      var bytes = new ByteArrayDeserializer();
+      try (var consumer = new KafkaConsumer<>(config, bytes, bytes)) {
+        OffsetAndMetadata position = consumer.committed(Set.of(place), Duration.ofMillis(settings.timeoutMs)).get(place);
+        return position == null ? null : Marker.of(position);
+      }
+    }
+
+    /**
+     * Open a transaction with the marker of this batch in it; false if an earlier attempt has committed it.
+     *
+     * <p>The marker goes first: a writer that was fenced learns it here, before it has consumed any row.
+     */
+    boolean begin(long batch, int tasks) {
+      if (marker != null && marker.covers(settings.run, batch, tasks)) {
+        return false;
+      }
+      marker = new Marker(batch + 1, settings.run, tasks);
+      producer.beginTransaction();
+      producer.sendOffsetsToTransaction(Map.of(place, marker.position()), new ConsumerGroupMetadata(settings.group));
+      return true;
+    }
+
+    /** `begin` of a writer of an earlier batch; null if it is of no use any more. */
+    Boolean beginAgain(KafkaTask task) {
+      if (settings.equals(task.settings)) {
+        try {
+          return begin(task.batch, task.tasks);
+        } catch (KafkaException fenced) {
+          // Another executor had this task since. No row has been touched yet.
+          abandon(fenced);
+          return null;
+        }
+      }
+      producer.close(Duration.ZERO);
+      return null;
+    }
+
+    void send(InternalRow row) {
+      String topic = topic(row.getUTF8String(Column.TOPIC));
+      Integer partition = row.isNullAt(Column.PARTITION) ? null : row.getInt(Column.PARTITION);
+      byte[] key = row.isNullAt(Column.KEY) ? null : row.getBinary(Column.KEY);
+      byte[] value = row.isNullAt(Column.VALUE) ? null : row.getBinary(Column.VALUE);
+      var message = new ProducerRecord<>(topic, partition, row.getLong(Column.TIMESTAMP), key, value);
+      if (!row.isNullAt(Column.HEADERS)) {
+        ArrayData headers = row.getArray(Column.HEADERS);
+        for (int at = 0; at < headers.numElements(); at++) {
+          InternalRow header = headers.getStruct(at, 2);
+          message.headers().add(header.getUTF8String(0).toString(), header.isNullAt(1) ? null : header.getBinary(1));
+        }
+      }
+      producer.send(message, (metadata, error) -> failure = error == null ? failure : error);
+      if (failure != null) {
+        String name = key == null ? "null" : new String(key, StandardCharsets.UTF_8);
+        int size = value == null ? 0 : value.length;
+        throw new KafkaException("to " + topic + ", key " + name + ", " + size + " bytes, or before it", failure);
+      }
+    }
+
+    private String topic(UTF8String name) {
+      String known = topics.get(name);
+      if (known == null) {
+        known = name.toString();
+        topics.put(name.clone(), known); // Spark reuses the memory of a row
+      }
+      return known;
+    }
+
+    /** Give up the open transaction; what can't be aborted now, the next writer's initTransactions aborts. */
+    void abandon(Throwable reason) {
+      try {
+        producer.close(Duration.ofSeconds(5));
+      } catch (RuntimeException failed) {
+        reason.addSuppressed(failed);
+      }
+    }
+  }
+
+  /** What went through a task: rows by topic and by note, and the newest timestamp of each source partition. */
+  private static final class Seen {
+    private static final long[] NONE = {};
+
+    private final Map<UTF8String, long[]> rows = new HashMap<>();
+    private final Map<UTF8String, long[]> notes = new HashMap<>();
+    private final Map<UTF8String, long[]> newest = new HashMap<>(); // by partition
+
+    void note(InternalRow row) {
+      count(rows, row.getUTF8String(Column.TOPIC));
+      if (!row.isNullAt(Column.NOTE)) {
+        count(notes, row.getUTF8String(Column.NOTE));
+      }
+      if (!row.isNullAt(Column.SOURCE_TOPIC)) {
+        noteSource(
+            row.getUTF8String(Column.SOURCE_TOPIC),
+            row.getInt(Column.SOURCE_PARTITION),
+            row.getLong(Column.SOURCE_TIMESTAMP));
+      }
+    }
+
+    // Keys are copied, as Spark reuses the memory of a row.
+
+    private static void count(Map<UTF8String, long[]> counts, UTF8String key) {
+      long[] known = counts.get(key);
+      if (known == null) {
+        counts.put(key.clone(), new long[] {1});
+      } else {
+        known[0]++;
+      }
+    }
+
+    private void noteSource(UTF8String topic, int partition, long timestamp) {
+      long[] known = newest.getOrDefault(topic, NONE);
+      if (known.length <= partition) {
+        known = Arrays.copyOf(known, partition + 1);
+        newest.put(topic.clone(), known);
+      }
+      known[partition] = Math.max(known[partition], timestamp);
+    }
+
+    private static void putCounts(ObjectNode object, Map<UTF8String, long[]> counts) {
+      counts.forEach((key, count) -> object.put(key.toString(), count[0]));
+    }
+
+    String toJson(boolean skipped) throws JsonProcessingException {
+      ObjectNode result = JSON.createObjectNode().put("skipped", skipped);
+      putCounts(result.putObject("rows"), rows);
+      putCounts(result.putObject("notes"), notes);
+      var sources = result.putArray("sources");
+      newest.forEach(
+          (topic, times) -> {
+            for (int partition = 0; partition < times.length; partition++) {
+              if (times[partition] > 0) {
+                sources.addArray().add(topic.toString()).add(partition).add(times[partition]);
+              }
+            }
+          });
+      return JSON.writeValueAsString(result);
+    }
+  }
+}
