@@ -7,6 +7,7 @@ on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from math import log
 from typing import Any, NamedTuple
 
@@ -300,7 +301,9 @@ class Shard:
 
     def _observations(self, window: int, records: list[Record], present: Ints) -> tuple[Ints, Floats, Floats]:
         """Rows, values and samples of this window; each row once, absent templates as zeros."""
-        parts = [self._of_record(window, record) for record in records]
+        known = len(self.row_index)
+        parts = [self._of_record(record) for record in records]
+        self._add_series(window, list(islice(self.row_index, known, None)))
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
         rows, values, samples = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -311,7 +314,7 @@ class Shard:
         zeros = np.zeros(len(absent))
         return np.concatenate([rows, absent]), np.concatenate([values, zeros]), np.concatenate([samples, zeros + 1.0])
 
-    def _of_record(self, window: int, record: Record) -> tuple[Ints, Floats, Floats]:
+    def _of_record(self, record: Record) -> tuple[Ints, Floats, Floats]:
         told, machine = record["statistics"], self.machine_index[record["machine"]]
         samples = np.array(told["count"], np.float64)
         means = np.array(told["mean"], np.float64) if "mean" in told else np.full(len(samples), np.nan)
@@ -320,16 +323,14 @@ class Shard:
         labels = (told["kind"], told["series"], usable.tobytes())
         cached = self.row_cache.get(machine)
         if cached is None or cached[0] != labels:
-            rows = self._rows(window, machine, told, np.flatnonzero(usable).tolist())
+            rows = self._rows(machine, told, np.flatnonzero(usable).tolist())
             cached = self.row_cache[machine] = (labels, rows)
         return cached[1], values[usable], samples[usable]
 
-    def _rows(self, window: int, machine: int, told: Record, usable: list[int]) -> Ints:
-        definitions = [self._definition(told, at) for at in usable]
-        new = [index for index in dict.fromkeys(definitions) if (machine, index) not in self.row_index]
-        if new:
-            self._add_series(window, machine, new)
-        return np.array([self.row_index[machine, index] for index in definitions], np.int64)
+    def _rows(self, machine: int, told: Record, usable: list[int]) -> Ints:
+        """The rows of a record's series; new ones get the next numbers, and are added when the window is read."""
+        pairs = [(machine, self._definition(told, at)) for at in usable]
+        return np.array([self.row_index.setdefault(pair, len(self.row_index)) for pair in pairs], np.int64)
 
     def _definition(self, told: Record, at: int) -> int:
         kind, series = told["kind"][at], told["series"][at]
@@ -339,16 +340,15 @@ class Shard:
             self.definitions.append([kind, series, *(told[name][at] if name in told else None for name in _NAMED)])
         return index
 
-    def _add_series(self, window: int, machine: int, definitions: list[int]) -> None:
-        is_count = np.array([self.definitions[index][0] == "log" for index in definitions])
-        lived = int(self.life["present"][machine]) - 1
-        rows = self.model.add(is_count, np.full(len(is_count), max(lived, 0)), window)
-        added = {"machine": machine, "heard": window}
-        self.series = {
-            name: np.concatenate([column, np.array(definitions if name == "definition" else [added[name]] * len(rows))])
-            for name, column in self.series.items()
-        }
-        self.row_index.update({(machine, index): int(row) for index, row in zip(definitions, rows, strict=True)})
+    def _add_series(self, window: int, pairs: list[tuple[int, int]]) -> None:
+        """Of machine and definition; all of a window at once, as each time copies the state of all."""
+        if not pairs:
+            return
+        machines, definitions = np.array(pairs, np.int64).T
+        is_count = np.array([self.definitions[index][0] == "log" for index in definitions.tolist()])
+        self.model.add(is_count, np.maximum(self.life["present"][machines] - 1, 0), window)
+        added = {"machine": machines, "definition": definitions, "heard": np.full(len(pairs), window)}
+        self.series = {name: np.concatenate([column, added[name]]) for name, column in self.series.items()}
 
     def _absent_counts(self, rows: Ints, present: Ints) -> Ints:
         here = np.zeros(len(self.machines), bool)

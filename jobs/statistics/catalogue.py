@@ -1,7 +1,7 @@
 """The series of a shard by number: what they are called, and the little that is remembered of each across windows."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,11 +15,9 @@ from jobs.statistics.settings import Count
 
 Memory = dict[str, NDArray[Any]]
 Labels = dict[str, orjson.Fragment]
-Label = tuple[str, str, str | None, str | None, bool | None, dict[str, str] | None]
 
 LABELS = ("series", "kind", "name", "unit", "rate", "attributes")
-# Of so many sets of series a machine the labels are kept as JSON.
-LABEL_SETS = 4
+NULL = b"null"
 
 
 class Form(IntEnum):
@@ -43,10 +41,11 @@ class Series(NamedTuple):
     form: int
     delta: bool
 
-    def label(self, rate: bool) -> Label:
-        """The part of a statistic that is always the same."""
+    def label(self, rate: bool) -> tuple[bytes, ...]:
+        """What is always the same in a statistic, LABELS as JSON."""
         unit = f"{self.unit or '1'}/s" if rate else self.unit
-        return self.series, self.kind, self.name, unit, rate or None, self.attributes
+        cells = (self.series, self.kind, self.name, unit, rate or None, self.attributes)
+        return tuple(map(orjson.dumps, cells))
 
 
 _MEMORY: dict[str, Any] = {"time": np.int64(-1), "value": np.float64(0), "interval": np.int64(0), "falls": np.int64(0)}
@@ -61,7 +60,7 @@ class Catalogue:
         """`memory` may be empty: of series that are all new."""
         self.machines, self.series = machines, series
         self.memory = memory or {name: np.full(len(series), empty) for name, empty in _MEMORY.items()}
-        self._labels: dict[tuple[bytes, bytes], Labels] = {}
+        self._labels: dict[tuple[int, bool], tuple[bytes, ...]] = {}
         self._matching: dict[Count, NDArray[np.bool_]] = {}
         self._machine_numbers = {name: number for number, name in enumerate(machines)}
         self._numbers: dict[tuple[int, str], dict[tuple[str, str | None], int]] = defaultdict(dict)
@@ -85,15 +84,18 @@ class Catalogue:
 
     def labels(self, series: Ints, rate: NDArray[np.bool_]) -> Labels:
         """What is always the same in the statistics of these series, as columns of a record."""
-        key = (series.tobytes(), rate.tobytes())
-        found = self._labels.get(key)
+        rows = map(self._label, series.tolist(), rate.tolist())
+        columns = zip(LABELS, zip(*rows, strict=True), strict=True)
+        return {
+            name: orjson.Fragment(b"[%b]" % b",".join(column))
+            for name, column in columns
+            if column.count(NULL) < len(column)
+        }
+
+    def _label(self, number: int, rate: bool) -> tuple[bytes, ...]:
+        found = self._labels.get((number, rate))
         if found is None:
-            if len(self._labels) >= LABEL_SETS * len(self.machines):
-                self._labels.clear()
-            found = self._labels[key] = _labels(
-                self.series[number].label(is_rate)
-                for number, is_rate in zip(series.tolist(), rate.tolist(), strict=True)
-            )
+            found = self._labels[number, rate] = self.series[number].label(rate)
         return found
 
     def matching(self, window: Count) -> NDArray[np.bool_]:
@@ -177,12 +179,6 @@ class Catalogue:
         series = [self.series[n]._replace(machine=place[self.series[n].machine]) for n in kept.tolist()]
         memory = {name: column[kept] for name, column in self.memory.items()}
         return Catalogue([self.machines[machine] for machine in machines], series, memory)
-
-
-def _labels(labels: Iterable[Label]) -> Labels:
-    columns = zip(LABELS, zip(*labels, strict=True), strict=True)
-    held = {name: column for name, column in columns if any(value is not None for value in column)}
-    return {name: orjson.Fragment(orjson.dumps(column)) for name, column in held.items()}
 
 
 def _series(machine: int, kind: str, event: dict[str, Any]) -> Series:

@@ -82,6 +82,6 @@ def _note_facts(state: State, record: Record, offset: int, time: list[int]) -> N
 
 
 def _note_histograms(state: State, numbers: list[int], time: list[int], events: list[Record]) -> None:
-    for number, moment, event in zip(numbers, time, events, strict=True):
-        if "histogram" in event and state.catalogue.series[number].form == Form.HISTOGRAM:
-            state.waiting.append((number, moment, spread_of(event["histogram"])))
+    for at in [at for at, event in enumerate(events) if "histogram" in event]:
+        if state.catalogue.series[numbers[at]].form == Form.HISTOGRAM:
+            state.waiting.append((numbers[at], time[at], spread_of(events[at]["histogram"])))

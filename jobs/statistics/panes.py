@@ -26,9 +26,9 @@ class Fact(NamedTuple):
 
     def with_(self, other: "Fact") -> "Fact":
         """Of both panes or records."""
-        latest = max(self, other, key=lambda fact: fact[:2])
+        latest = self if self[:2] >= other[:2] else other
         first, last = min(self.first_offset, other.first_offset), max(self.last_offset, other.last_offset)
-        return latest._replace(first_offset=first, last_offset=last)
+        return Fact(*latest[:3], first, last)
 
 
 Facts = dict[str, Fact]  # by machine
