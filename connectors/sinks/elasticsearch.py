@@ -145,7 +145,8 @@ def _outages() -> Iterator[None]:
     except ApiError as error:
         if error.status_code in {401, 403}:
             raise UserError(f"elasticsearch_user: {error.message}; give a user that may write these indices") from error
-        if error.status_code in {408, 429} or error.status_code >= 500:
+        # Elasticsearch explains its errors: one without a word is of a gateway that finds no server behind it.
+        if error.status_code in {408, 429} or error.status_code >= 500 or not error.body:
             raise Unavailable(f"{error.status_code} {error.message}") from error
         raise
 

@@ -104,7 +104,7 @@ def test_only_what_a_full_queue_left_out_is_sent_again(script):
 
 
 @pytest.mark.parametrize(
-    "outage", [ConnectionError("refused"), (503, {"error": "no master"}), (429, {"error": "busy"})]
+    "outage", [ConnectionError("refused"), (503, {"error": "no master"}), (429, {"error": "busy"}), (404, None)]
 )
 def test_an_outage_is_waited_out(script, outage):
     script.answer(outage, outage, outage, bulk(result("a", 201)))
