@@ -18,7 +18,7 @@ from tests.deploy.stack import compare_past, run, strike, write_report
 RELEASE = NAMESPACE = "kappa-test"
 # A broker's pod takes half a minute to come back: the chart's faults begin when none of them is killed any more.
 FAULTS: list[str] = yaml.safe_load((CHART / "values.yaml").read_text())["simulator"]["faults"]
-FAULTS_LATER = 60
+FAULTS_LATER = 120
 
 
 def _later(fault: str, seconds: int) -> str:
