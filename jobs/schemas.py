@@ -139,6 +139,7 @@ CONTROL = _struct(
     kind=StringType(),
     observed=DoubleType(),
     expected=DoubleType(),
+    told=StringType(),  # and its newest record, as JSON
     rule=StringType(),  # suppress, allow: the rule's id
     direction=StringType(),  # above | below
     size=DoubleType(),  # the deviation at most that isn't told, in the series' unit
@@ -190,7 +191,7 @@ NOVELTIES = _struct(
     kind=StringType(),  # metric | log | machine
     time_unix_nano=LongType(),  # end of the window that caused this record
     since_unix_nano=LongType(),  # end of the first window of this novelty
-    statistic=StringType(),  # what spoke loudest: level | step | season | spell | presence | first_seen
+    statistic=StringType(),  # what spoke loudest: level | step | season | spell | joint | presence | first_seen
     window_seconds=DoubleType(),  # the length of time whose mean or count was judged
     contributing=LongType(),  # how many of the machine's series were surprising at the start
     contributors=ArrayType(CONTRIBUTOR),  # the strongest of them, strongest first
@@ -202,6 +203,7 @@ NOVELTIES = _struct(
     expected_high=DoubleType(),
     unit=StringType(),
     text=StringType(),  # a sentence for a person
+    feedback=StringType(),  # what a person says of it: not-anomalous
     tick_unix_nano=LongType(),
 )
 

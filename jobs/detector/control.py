@@ -17,19 +17,21 @@ _ABOUT = ("verdict", "kind", "series", "observed", "expected")
 
 
 def feedback(bootstrap: str, topic: str, novelty_id: str) -> Control:
-    """That this novelty of the topic `novelties` is none, as of its strongest moment.
+    """That this novelty of the topic `novelties` is none, as of its strongest moment; with what was told of it last.
 
     Raises UserError if the topic doesn't hold it.
     """
     told = [record for _, record in read_records(bootstrap, topic) if record.get("id") == novelty_id]
     if not told:
         raise UserError(f"NOVELTY {novelty_id!r}: {topic} holds none of this id; it is the `_id` in Elasticsearch")
-    return not_anomalous(max(told, key=lambda record: record["score"]))
+    return not_anomalous(max(told, key=lambda record: record["score"]), told[-1])
 
 
-def not_anomalous(novelty: Novelty) -> Control:
+def not_anomalous(novelty: Novelty, newest: Novelty | None = None) -> Control:
+    """`newest`: its last record, which the detector doesn't keep once it has ended; by default the same."""
     about = {name: novelty[name] for name in _ABOUT if name in novelty}
-    return {"action": "feedback", "machine": novelty["machine"], "novelty": novelty["id"], **about}
+    told = orjson.dumps(newest or novelty).decode()
+    return {"action": "feedback", "machine": novelty["machine"], "novelty": novelty["id"], **about, "told": told}
 
 
 def reset(series: str, machine: str) -> Control:

@@ -4,7 +4,7 @@ What is too small to be seen in one window, or strange only because it lasts, sh
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ LENIENCE = tuple(float(x) for x in 0.5 * np.log(SCALES) - np.log(np.sum(np.power
 QUIET_WINDOWS = 96  # after something told of a series
 
 _OF_BLOCKS = {"block": np.dtype(np.int64), "windows": np.dtype(np.int64), "total": np.dtype(np.float64)}
-_OF_QUIET = {"until": np.dtype(np.int64), "score": np.dtype(np.float64)}
 
 
 class Scales:
@@ -39,7 +38,7 @@ class Scales:
             Blocks(ratio, _read(known, f"b{scale}_", _OF_BLOCKS))
             for ratio, scale in zip(RATIOS, SCALES[1:], strict=True)
         )
-        self.quiet = Quiet(_read(known, "q_", _OF_QUIET))
+        self.quiet = Quiet(_read(known, "q_", Quiet.FIELDS))
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -110,9 +109,11 @@ class PerSeries:
 class Quiet(PerSeries):
     """What is told of a series: after a surprise only more surprising windows, and nothing of larger scales."""
 
+    FIELDS: ClassVar[dict[str, np.dtype]] = {"until": np.dtype(np.int64), "score": np.dtype(np.float64)}
+
     @staticmethod
     def of(series: int) -> "Quiet":
-        return Quiet({name: np.zeros(series, kind) for name, kind in _OF_QUIET.items()})
+        return Quiet({name: np.zeros(series, kind) for name, kind in Quiet.FIELDS.items()})
 
     def pass_on(self, at: int, rows: Ints, score: Floats, told: Bools, now: Ints) -> Bools:
         """What remains of what the scale number `at` would tell of these rows in the window `now`."""
@@ -121,6 +122,12 @@ class Quiet(PerSeries):
         told = told & louder
         until[rows[told]], loudest[rows[told]] = now[told] + QUIET_WINDOWS, score[told]
         return told
+
+    def note(self, rows: Ints, score: Floats, window: int) -> None:
+        """That something else tells of these rows what they would."""
+        recent = np.where(self.columns["until"][rows] >= window, self.columns["score"][rows], 0.0)
+        self.columns["until"][rows] = window + QUIET_WINDOWS
+        self.columns["score"][rows] = np.maximum(recent, score)
 
 
 class Closed(NamedTuple):
@@ -169,6 +176,6 @@ def _settings(settings: DetectorSettings, scale: int) -> DetectorSettings:
 BYTES_PER_SERIES = (
     len(SCALES) * sum(kind.itemsize for kind in FIELDS.values())
     + len(RATIOS) * sum(kind.itemsize for kind in _OF_BLOCKS.values())
-    + sum(kind.itemsize for kind in _OF_QUIET.values())
+    + sum(kind.itemsize for kind in Quiet.FIELDS.values())
     + BYTES_OF_PROFILE
 )

@@ -48,6 +48,11 @@ def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> N
     return {**record, "phase": phase, "time_unix_nano": time_unix_nano, **changes}
 
 
+def ended(record: Novelty, time_unix_nano: int, why: str) -> Novelty:
+    """The end of a novelty that a person has caused."""
+    return later(record, "end", time_unix_nano, text=f"{record['text']}: {why}")
+
+
 def explained(contributors: Sequence[Mapping[str, Any]], most: int) -> Novelty:
     """The fields that say which series were surprising at once, strongest first: the `most` strongest, and how many."""
     total = sum(one["score"] for one in contributors)
@@ -59,6 +64,28 @@ def anomaly_text(record: Novelty, many: bool) -> str:
     """What was seen (`many`: in a block of windows), what was expected, and which series moved at the same time."""
     compared = _COMPARED.get(record["statistic"], "")
     return f"{_subject(record, many)}; expected {_range(record)}{compared}{_company(record)}"
+
+
+def machine_text(record: Novelty) -> str:
+    """Of a machine as a whole: how many series are strange at once, and the strongest of them."""
+    return f"{where(record)} is strange as a whole: {_together(record)}"
+
+
+def machine_changed_text(record: Novelty) -> str:
+    since = datetime.fromtimestamp(record["since_unix_nano"] // 10**9, UTC)
+    return f"{record['machine']} stays as it is since {since:%H:%M:%S} UTC: {_together(record)}"
+
+
+def machine_calm_text(record: Novelty, time_unix_nano: int) -> str:
+    """When nothing of it is strange any more."""
+    seconds = (time_unix_nano - record["since_unix_nano"]) / 1e9
+    return f"{record['machine']} is no longer strange as a whole, after {seconds:g} s: {_together(record)}"
+
+
+def _together(record: Novelty) -> str:
+    named = [one["series"] for one in record["contributors"]][:3]
+    more = record["contributing"] - len(named)
+    return f"{', '.join(named)}{f' and {more} more' if more else ''} together"
 
 
 def silence_text(record: Novelty) -> str:

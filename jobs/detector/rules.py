@@ -41,7 +41,7 @@ class Rule(BaseModel):
         )
 
     def _is_about(self, novelty: Novelty) -> bool:
-        if novelty["verdict"] not in ("anomaly", "state_change"):
+        if novelty["verdict"] not in ("anomaly", "state_change") or novelty.get("kind") == "machine":
             return False
         deviation = novelty["observed"] - novelty["expected"]
         side = "above" if deviation > 0 else "below"
@@ -54,6 +54,7 @@ class Orders:
     def __init__(self, packed: Mapping[str, Any]) -> None:
         self.rules = {name: Rule(**fields) for name, fields in packed.get("rules", ())}
         self.normal: dict[int, tuple[float, float]] = {row: (low, high) for row, low, high in packed.get("normal", ())}
+        self.calm: dict[int, float] = dict(packed.get("calm", ()))  # joint scores of machines
         self.gaps: dict[int, int] = dict(packed.get("gaps", ()))  # normal ones, in windows
         self.excused: set[int] = set(packed.get("excused", ()))  # machines that are silent, which is no novelty
 
@@ -62,6 +63,7 @@ class Orders:
         return {
             "rules": [(name, rule.model_dump(exclude_none=True)) for name, rule in self.rules.items()],
             "normal": [(row, *interval) for row, interval in self.normal.items()],
+            "calm": list(self.calm.items()),
             "gaps": list(self.gaps.items()),
             "excused": sorted(self.excused),
         }
@@ -81,6 +83,14 @@ class Orders:
         """Whether a person has called such a value normal."""
         low, high = self.normal.get(row, (0.0, -1.0))
         return low <= observed <= high
+
+    def call_calm(self, machine: int, joint: float) -> None:
+        """Take windows of a machine with joint scores up to this one, and a little beyond, as normal."""
+        self.calm[machine] = max(self.calm.get(machine, 0.0), (1.0 + MARGIN) * joint)
+
+    def is_calm(self, machine: int, joint: float) -> bool:
+        """Whether a person has called such a window of a machine normal."""
+        return joint <= self.calm.get(machine, 0.0)
 
     def is_usual_gap(self, machine: int, gap: int) -> bool:
         """Whether a person has called a silence of so many windows normal."""

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from jobs.detector import novelties
 from jobs.detector.budget import Budget
-from jobs.detector.model import EPISODE_SCORE, Ints, Judgement, Statistic, Turn
+from jobs.detector.model import EPISODE_SCORE, Ints, Judgement, Phase, Statistic, Turn
 from jobs.detector.model_conjugate import JEFFREYS, GammaPoisson
+from jobs.detector.model_machines import CALM, FIELDS, Joint, Machines
 from jobs.detector.model_scales import SCALES, Scales
 from jobs.detector.model_tails import Floats
 from jobs.detector.novelties import Novelty
@@ -34,6 +35,7 @@ MOST_GAPS = 100  # windows: more say nothing more
 NEW_TEMPLATE_SCORE = 8.0  # a new template is told when so many lines of it, after never any, score this
 NEWS_SCORE = 2.5  # and any new series only where its machine seldom has news
 COMPACT_EVERY = 360  # windows
+NOT_ANOMALOUS = "not-anomalous"
 CONTRIBUTORS = 5  # series that a novelty names
 
 
@@ -51,6 +53,13 @@ class Open(NamedTuple):
     record: Novelty
 
 
+class Whole(NamedTuple):
+    """A novelty of a machine as a whole that has not ended, and the rows that contributed most."""
+
+    rows: list[int]
+    record: Novelty
+
+
 class Shard:
     """The state between two calls, unpacked. `machines`, `definitions` and rows only grow, but for `_compact`."""
 
@@ -61,6 +70,9 @@ class Shard:
         self.inventories: list[dict[str, Any] | None] = header["inventories"]
         self.definitions: list[list[str | None]] = header["definitions"]  # kind, series, name, unit
         self.open: dict[int, Open] = {int(row): Open(scale, record) for row, scale, record in header["open"]}
+        self.whole: dict[int, Whole] = {
+            int(machine): Whole(rows, record) for machine, rows, record in header.get("whole", ())
+        }
         self.silent: dict[int, Novelty] = {int(machine): record for machine, record in header["silent"]}
         self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in header["young"]]
         self.budget = Budget(*header.get("budget", ()))
@@ -72,6 +84,9 @@ class Shard:
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
         self.model = Scales(settings, arrays)
+        self.machine_model = Machines({name: arrays[_JOINT + name] for name in FIELDS if _JOINT + name in arrays})
+        self.machine_model.grow(len(self.machines) - len(self.machine_model))
+        self.joint: Joint | None = None  # of the newest window
         self.pending = _split(arrays["pending"], arrays["pending_lengths"])
         self.census: Counter[tuple[str, str]] | None = None  # of this window: how many machines are in each place
         self.machine_index = {name: index for index, name in enumerate(self.machines)}
@@ -83,6 +98,7 @@ class Shard:
             "inventories": self.inventories,
             "definitions": self.definitions,
             "open": [(row, *told) for row, told in self.open.items()],
+            "whole": [(machine, *told) for machine, told in self.whole.items()],
             "silent": list(self.silent.items()),
             "young": self.young,
             "orders": self.orders.packed(),
@@ -94,7 +110,8 @@ class Shard:
         waiting = np.frombuffer(b"".join(self.pending), np.uint8)
         lengths = np.array([len(raw) for raw in self.pending], np.int64)
         arrays: Arrays = {**self.series, **self.life, "pending": waiting, "pending_lengths": lengths}
-        return pack(header, arrays | self.model.dump())
+        machines = {_JOINT + name: column for name, column in self.machine_model.dump().items()}
+        return pack(header, arrays | machines | self.model.dump())
 
     @property
     def tick(self) -> int:
@@ -166,6 +183,7 @@ class Shard:
             judgements = self.model.step(window, rows, values, samples, threshold)
             for scale, judgement in zip(SCALES, judgements, strict=False):
                 told += self._tell(judgement, scale, time)
+            told += self._judge_machines(judgements[0], window, time)
             alarms = sum(one["verdict"] == "anomaly" and one["phase"] == "start" for one in told)
             self.budget.spend(self.settings, window, alarms)
             told += self._tell_new_series(judgements[0], known, window, time)
@@ -192,6 +210,7 @@ class Shard:
         self.inventories.append(record.get("inventory"))
         added = {"first": window, "last": window - 1, "present": 0, "missed": 0, "news": 0}
         self.life = {key: np.append(column, added[key]) for key, column in self.life.items()}
+        self.machine_model.grow(1)
         if self.first_window is None or window - self.first_window < self.settings.warmup_windows:
             return []
         lived = (window - self.first_window) * max(len(self.machines) - 1, 1)
@@ -399,7 +418,9 @@ class Shard:
             known = self.open.get(int(judgement.rows[at]))
             if known is None or known.record["verdict"] != "anomaly":
                 by_machine.setdefault(int(self.series["machine"][judgement.rows[at]]), []).append(at)
-        busy = self._machines_in_episode()
+        busy = self._machines_in_episode() | {
+            machine for machine, (_, record) in self.whole.items() if record["verdict"] == "anomaly"
+        }
         told: list[Novelty] = []
         for machine, positions in sorted(by_machine.items()):
             for at in positions:
@@ -448,17 +469,20 @@ class Shard:
             statistic=Statistic(judgement.statistic[lead]).name.lower(),
             window_seconds=scale * self.settings.window_seconds,
             **self._evidence(judgement, lead),
-            **novelties.explained(self._contributors(judgement, machine), CONTRIBUTORS),
+            **self._explained(judgement, self._contributors(judgement, machine)),
         )
         record["text"] = novelties.anomaly_text(record, scale > 1)
         return record
 
-    def _contributors(self, judgement: Judgement, machine: int) -> list[dict[str, Any]]:
-        """The series of a machine that are surprised at once, told or not, strongest first."""
+    def _contributors(self, judgement: Judgement, machine: int) -> list[int]:
+        """The series of a machine that are surprised at once, told or not: places in the judgement, strongest first."""
         of_machine = self.series["machine"][judgement.rows] == machine
         at = np.flatnonzero(of_machine & (judgement.told | (judgement.score >= EPISODE_SCORE)))
-        strongest_first = at[np.lexsort((judgement.rows[at], -judgement.score[at]))]
-        return [self._evidence(judgement, one) for one in strongest_first.tolist()]
+        strongest_first: list[int] = at[np.lexsort((judgement.rows[at], -judgement.score[at]))].tolist()
+        return strongest_first
+
+    def _explained(self, judgement: Judgement, contributors: list[int]) -> dict[str, Any]:
+        return novelties.explained([self._evidence(judgement, at) for at in contributors], CONTRIBUTORS)
 
     def _evidence(self, judgement: Judgement, at: int) -> dict[str, Any]:
         _, series, _, unit = self._describe(int(judgement.rows[at]))
@@ -474,6 +498,95 @@ class Shard:
 
     def _describe(self, row: int) -> list[str | None]:
         return self.definitions[int(self.series["definition"][row])]
+
+    # Novelties of machines as a whole
+
+    def _judge_machines(self, judgement: Judgement, window: int, time: int) -> list[Novelty]:
+        """What the series of each machine say together, where none of them has told it."""
+        # Machines have as large a budget as series.
+        threshold = self.settings.threshold(len(self.machines)) + self.budget.surcharge(self.settings, window)
+        owner = self.series["machine"][judgement.rows]
+        self.joint = self.machine_model.step(owner, self._unexcused(judgement), threshold, window)
+        told = self._follow_machines(judgement, time)
+        busy = {*self.whole, *self.series["machine"][list(self.open)].tolist()}
+        new = self.machine_model.tell(self.joint, np.array(sorted(busy), np.int64), threshold, window)
+        for machine, now, score in zip(new.machines.tolist(), new.now.tolist(), new.score.tolist(), strict=True):
+            told += self._machine_surprise(judgement, machine, {"observed": now, "score": score}, time)
+        return told
+
+    def _unexcused(self, judgement: Judgement) -> Floats:
+        """The scores; 0 of a value that has returned to the usual, and where a person's order says that it is none."""
+        inside = (judgement.observed >= judgement.low) & (judgement.observed <= judgement.high)
+        scores = np.where(inside & (judgement.turn != Turn.STARTED), 0.0, judgement.score)
+        if not (self.orders.normal or self.orders.rules):
+            return scores
+        loud = np.flatnonzero(scores >= EPISODE_SCORE).tolist()
+        scores[[at for at in loud if self._is_excused(judgement, at)]] = 0.0
+        return scores
+
+    def _is_excused(self, judgement: Judgement, at: int) -> bool:
+        row, evidence = int(judgement.rows[at]), self._evidence(judgement, at)
+        novelty = {"machine": self.machines[self.series["machine"][row]], "verdict": "anomaly", **evidence}
+        return self.orders.is_normal(row, evidence["observed"]) or self.orders.forbid(novelty)
+
+    def _machine_surprise(
+        self, judgement: Judgement, machine: int, figures: dict[str, float], time: int
+    ) -> list[Novelty]:
+        contributors = [at for at in self._contributors(judgement, machine) if not self._is_excused(judgement, at)]
+        record = novelties.start(
+            self.machines[machine],
+            "anomaly",
+            "machine",
+            time,
+            **self._place(machine),
+            statistic="joint",
+            window_seconds=self.settings.window_seconds,
+            expected=1.0,
+            expected_low=0.0,
+            expected_high=CALM,
+            **figures,
+            **self._explained(judgement, contributors),
+        )
+        record["text"] = novelties.machine_text(record)
+        if len(contributors) < 2 or self.orders.is_calm(machine, record["observed"]) or self.orders.forbid(record):
+            return []
+        rows = judgement.rows[contributors]
+        self.model.quiet.note(rows, judgement.score[contributors], time // self.settings.window_nano)
+        self.whole[machine] = Whole(rows[:CONTRIBUTORS].tolist(), record)
+        return [record]
+
+    def _follow_machines(self, judgement: Judgement, time: int) -> list[Novelty]:
+        """Updates and ends of what is told of machines."""
+        told: list[Novelty] = []
+        if self.joint is None or not self.whole:
+            return told
+        now = dict(zip(self.joint.machines.tolist(), self.joint.now.tolist(), strict=True))
+        undone = set(judgement.rows[judgement.turn == Turn.UNDONE].tolist())
+        for machine, novelty in list(self.whole.items()):
+            if machine in now:
+                is_undone = not undone.isdisjoint(novelty.rows)
+                told += self._follow(machine, time, is_calm=now[machine] < CALM, undone=is_undone)
+        return told
+
+    def _follow(self, machine: int, time: int, *, is_calm: bool, undone: bool) -> list[Novelty]:
+        """A machine is calm when no window surprises and none of its contributors is still in an episode."""
+        rows, record = self.whole[machine]
+        phases = self.model.windows.columns["phase"][rows]
+        changed = bool(2 * (phases == Phase.CHANGED).sum() > len(rows))
+        is_over = (time - record["since_unix_nano"]) // self.settings.window_nano >= self.settings.undo_windows
+        settled = is_calm and not (phases == Phase.EPISODE).any()
+        if record["verdict"] == "anomaly" and changed and settled:
+            text = novelties.machine_changed_text(record)
+            changed_record = novelties.later(record, "update", time, verdict="state_change", text=text)
+            self.whole[machine] = Whole(rows, changed_record)
+            return [changed_record]
+        if not is_over and (changed if record["verdict"] == "state_change" else not settled):
+            return []
+        del self.whole[machine]
+        verdict = "anomaly" if undone else record["verdict"]
+        return [novelties.later(record, "end", time, verdict=verdict, text=novelties.machine_calm_text(record, time))]
+
+    # Novelties of what is new
 
     def _tell_new_series(self, judgement: Judgement, known: int, window: int, time: int) -> list[Novelty]:
         """New series of machines that are old enough: one novelty a machine, and only where news are rare."""
@@ -561,13 +674,19 @@ class Shard:
             )
             if machine in self.silent:
                 self.orders.excused.add(machine)
+        elif control["verdict"] != "new_entity" and control["kind"] == "machine":
+            self.orders.call_calm(machine, control["observed"])
         elif control["verdict"] != "new_entity":
             definition = self.definition_index.get(f"{control['kind']}{control['series']}", -1)
             row = self.row_index.get((machine, definition))
             if row is not None:
                 low, high = self.orders.call_normal(row, control["observed"], control["expected"])
                 what = f"{what}, as are values of {low:.4g} to {high:.4g}"
-        return self._end(lambda novelty: novelty["id"] == control["novelty"], time, what)
+        ended = self._end(lambda novelty: novelty["id"] == control["novelty"], time, what)
+        known = orjson.loads(control.get("told", "{}"))
+        if not ended and known.get("time_unix_nano", time) < time:  # it was over
+            ended = [novelties.ended(known, time, what)]
+        return [record | {"feedback": NOT_ANOMALOUS} for record in ended]
 
     def _begin_anew(self, control: Record, window: int, time: int) -> list[Novelty]:
         """Some series begin as if they had never been seen, but aren't told as new."""
@@ -583,23 +702,25 @@ class Shard:
         anew = set(rows.tolist())
         self.orders.renumber({row: row for row in self.orders.normal if row not in anew})
         ids = {told.record["id"] for row, told in self.open.items() if row in anew}
+        ids |= {told.record["id"] for told in self.whole.values() if not anew.isdisjoint(told.rows)}
         return self._end(lambda novelty: novelty["id"] in ids, time, "its series begins anew, a person says")
 
     def _end(self, wanted: Callable[[Novelty], bool], time: int, why: str) -> list[Novelty]:
         """End those that are told and not over, and forget them."""
-        records = [told.record for told in self.open.values()]
+        records = [told.record for told in (*self.open.values(), *self.whole.values())]
         records += [*self.silent.values(), *(record for _, record in self.young)]
         ended = [record for record in records if wanted(record)]
         ids = {record["id"] for record in ended}
         self.open = {row: told for row, told in self.open.items() if told.record["id"] not in ids}
+        self.whole = {machine: told for machine, told in self.whole.items() if told.record["id"] not in ids}
         self.silent = {machine: record for machine, record in self.silent.items() if record["id"] not in ids}
         self.young = [(due, record) for due, record in self.young if record["id"] not in ids]
-        return [novelties.later(record, "end", time, text=f"{record['text']}: {why}") for record in ended]
+        return [novelties.ended(record, time, why) for record in ended]
 
     def _compact(self, window: int) -> None:
         """Drop series that were not heard of for a long time and have nothing to tell."""
         heard = self.series["heard"] > window - self.settings.expire_windows
-        heard[list(self.open)] = True
+        heard[[*self.open, *(row for told in self.whole.values() for row in told.rows)]] = True
         if heard.all():
             return
         rows = np.flatnonzero(heard)
@@ -612,12 +733,16 @@ class Shard:
         self.definitions = [self.definitions[index] for index in used.tolist()]
         place = {int(row): at for at, row in enumerate(rows)}
         self.open = {place[row]: told for row, told in self.open.items()}
+        self.whole = {
+            machine: Whole([place[row] for row in rows], record) for machine, (rows, record) in self.whole.items()
+        }
         self.orders.renumber(place)
         self._index_series()
 
 
 _NAMED = ("name", "unit")
 _SERIES_ARRAYS = ("machine", "definition", "heard")
+_JOINT = "machine_"  # before the names of their model's columns
 _MACHINE_ARRAYS = ("first", "last", "present", "missed", "news")
 
 

@@ -25,7 +25,7 @@ _STATISTIC = ("rate", "count", "observations", *_FIGURES, "severity_number")
 _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "expected_high", "peaked")
 _INCIDENT = ("phase", "machines", "novelties", "verdicts", "score", "causes", "text")
 _MEMBER = ("novelty", "machine", "verdict", "series", "score")
-_STORY = ("verdict", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
+_STORY = ("verdict", "phase", "text", "feedback", "statistic", "window_seconds", "contributing", "contributors")
 
 
 def statistics(record: Record) -> dict[str, Document]:

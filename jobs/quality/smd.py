@@ -1,19 +1,21 @@
 """The Server Machine Dataset (Su and others 2019): 38 metrics a machine, one value a minute, labelled incidents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 import pandas as pd
 from numpy.typing import NDArray
 
 from infra.errors import UserError
-from jobs.detector.model_machines import Machines
+from jobs.columns import to_columns
 from jobs.detector.model_tails import Floats
 from jobs.detector.settings import DetectorSettings
-from jobs.quality import model_run
+from jobs.detector.shard import Shard
 
 MINUTE = 60.0
 MINUTES_PER_DAY = 1440
@@ -57,43 +59,44 @@ def _read(folder: Path, name: str) -> Machine:
 
 
 class Ours(NamedTuple):
-    """By machine, a minute of the test each: the machine's score, and whether anything is told of it."""
+    """By machine, a minute of the test each: the machine's score, and whether a novelty of it starts."""
 
     scores: dict[str, Floats]
     told: dict[str, Bools]
 
 
 def ours(machines: Sequence[Machine]) -> Ours:
-    """The detector's model over what came before and the test, in one pass.
-
-    The series of all machines take each step at once, which changes nothing for any of them.
-    """
-    values = _side_by_side([np.concatenate([m.train, m.test]) for m in machines])
-    windows = START + np.arange(len(values)).reshape(-1, 1)
-    series = machines[0].test.shape[1]
-    settings = DetectorSettings(window_seconds=MINUTE)
-    run = model_run.run(values, windows, settings, settings.threshold(series))
-    owner = np.repeat(np.arange(len(machines)), series)
-    scores = machine_scores(run.windows, owner, np.isfinite(values))
-    told = np.stack([part.any(axis=1) for part in np.split(run.told, len(machines), axis=1)], axis=1)
-    test = {m.name: (slice(len(m.train), len(m.train) + len(m.test)), at) for at, m in enumerate(machines)}
-    return Ours({name: scores[at] for name, at in test.items()}, {name: told[at] for name, at in test.items()})
-
-
-def machine_scores(windows: Floats, owner: NDArray[np.int64], present: Bools) -> Floats:
-    """Scores of shape (windows, series) joined by the machine that owns each series: shape (windows, machines)."""
-    machines = Machines()
-    machines.grow(int(owner.max()) + 1)
-    scores = np.zeros((len(windows), int(owner.max()) + 1))
-    for at, row in enumerate(windows):
-        here, scores_here = machines.step(owner[present[at]], row[present[at]])
-        scores[at, here] = scores_here
-    return scores
+    """The detector's own fold over what came before and the test, in one pass; all machines are one shard."""
+    shard = Shard(DetectorSettings(window_seconds=MINUTE, alarms_per_day=BUDGET * len(machines)))
+    values = {m.name: np.concatenate([m.train, m.test]) for m in machines}
+    minutes = max(len(rows) for rows in values.values())
+    scores, told = np.zeros((len(machines), minutes)), np.zeros((len(machines), minutes), bool)
+    place = {m.name: at for at, m in enumerate(machines)}
+    for minute in range(minutes):
+        for novelty in shard.feed(_records(values, minute)):
+            told[place[novelty["machine"]], minute] |= novelty["phase"] == "start"
+        if shard.joint is not None:
+            scores[[place[shard.machines[at]] for at in shard.joint.machines], minute] = shard.joint.mean
+    test = {m.name: slice(len(m.train), len(m.train) + len(m.test)) for m in machines}
+    return Ours(
+        {name: scores[place[name], part] for name, part in test.items()},
+        {name: told[place[name], part] for name, part in test.items()},
+    )
 
 
-def _side_by_side(parts: Sequence[Floats]) -> Floats:
-    longest = max(len(part) for part in parts)
-    return np.hstack([np.pad(part, ((0, longest - len(part)), (0, 0)), constant_values=np.nan) for part in parts])
+def _records(values: Mapping[str, Floats], minute: int) -> Iterator[bytes]:
+    """What the statistics job would tell of a minute, and its tick; nothing of a machine whose test is over."""
+    end = (START + minute) * 60 * 10**9
+    window = {"kind": "tumbling", "size_seconds": MINUTE, "start_unix_nano": end - 60 * 10**9, "end_unix_nano": end}
+    for name, rows in values.items():
+        if minute < len(rows):
+            metrics = [_metric(number, value) for number, value in enumerate(rows[minute].tolist()) if isfinite(value)]
+            yield orjson.dumps({"machine": name, "window": window, "statistics": to_columns(metrics)})
+    yield orjson.dumps({"tick_unix_nano": end})
+
+
+def _metric(number: int, value: float) -> dict[str, Any]:
+    return {"kind": "metric", "series": f"metric-{number}", "count": 1, "mean": value}
 
 
 def peer(machines: Sequence[Machine], detector: Detector) -> dict[str, Floats]:

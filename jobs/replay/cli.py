@@ -78,6 +78,8 @@ def start(
         run.checkout(ref, settings)
         planned = planned.model_copy(update={"ref": ref})
     run.begin(planned, saved, registry, settings)
+    if saved and saved.job == "detector":
+        errors.print(f"{name}: its incidents begin anew; those that were open at the savepoint aren't in it")
     if detach:
         errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
         return

@@ -48,14 +48,15 @@ class Said:
     time_milli: int
     text: str = ""
     id: str = ""
-    series: str | None = None
+    series: frozenset[str] = frozenset()  # of a machine as a whole those that are strange
     kind: str | None = None
 
 
 def novelty_said(identity: str, document: Facts) -> Said:
     """A document of the novelties' index."""
-    names = ("verdict", "told", "text", "series", "kind")
-    verdict, told, text, series, kind = (document.get(name) for name in names)
+    verdict, told, text, kind = (document.get(name) for name in ("verdict", "told", "text", "kind"))
+    named = (document.get("contributors") or ()) if kind == "machine" else [document]
+    series = frozenset(one["series"] for one in named if one.get("series"))
     return Said("novelties", document["machine"], str(verdict), int(told or 0), text or "", identity, series, kind)
 
 
@@ -134,7 +135,7 @@ def _explains(fault: Facts, one: Said) -> bool:
         return False
     if one.machine == fault["machine"]:
         return _answers(fault, one) or one.what in fault["tolerated"]
-    return one.series in fault["guests"].get(one.machine, ())
+    return not one.series.isdisjoint(fault["guests"].get(one.machine, ()))
 
 
 def _in_time(fault: Facts, one: Said) -> bool:
@@ -146,7 +147,7 @@ def _in_time(fault: Facts, one: Said) -> bool:
 def _shows(fault: Facts, one: Said) -> bool:
     # How a log line is cut into a template is the chain's own affair: any template of the machine will do.
     in_logs = fault["kind"] in LOG_FAULTS and one.kind == "log"
-    return in_logs or not fault["series"] or one.series in fault["series"]
+    return in_logs or not fault["series"] or not one.series.isdisjoint(fault["series"])
 
 
 def _is_asked(answer: Facts, one: Said) -> bool:

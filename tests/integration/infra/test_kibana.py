@@ -21,12 +21,26 @@ DOCUMENTS = {
         {"@timestamp": TIME, "machine": "vm-02", "site": "site-1", "count": 30},
     ],
     "rejected": [{"@timestamp": TIME, "code": "not_json", "machine": "vm-03", "source": {"topic": "telemetry.lines"}}],
+    "incidents": [
+        {
+            "@timestamp": TIME,
+            "machines": 2,
+            "novelties": 3,
+            "verdicts": ["silence"],
+            "score": 9.5,
+            "causes": [{"kind": "hypervisor", "name": "hv-01"}],
+            "text": "2 machines, likely because of hypervisor hv-01",
+        },
+        {"@timestamp": TIME, "machines": 1, "causes": [{"kind": "machine", "name": "vm-03"}], "ended": TIME + 1},
+    ],
 }
 FOUND = {
     "kappa-novelties-all": 3,
     "kappa-changes": 1,
     "kappa-silent": 1,
     "kappa-rejected-all": 1,
+    "kappa-incidents-all": 2,
+    "kappa-incidents-open": 1,
     "kappa-novelties-time": {"state_change": 1, "silence": 2},
     "kappa-machines": {"vm-01": 1, "vm-02": 2},
     "kappa-rejected-code": {"not_json": 1},

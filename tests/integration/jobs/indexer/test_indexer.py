@@ -20,6 +20,7 @@ from infra.local.elasticsearch import Elasticsearch
 from infra.local.kafka import KafkaBroker
 from infra.topics import load_topics
 from jobs.columns import to_columns, to_rows
+from jobs.incidents.fold import fold
 from jobs.indexer.indexer import WAITING, index_of, run
 from jobs.runtime.settings import Settings
 from jobs.verify import readback
@@ -179,6 +180,46 @@ def test_the_life_of_a_novelty_is_joined_over_batches(chain: Chain):
     document = chain.documents("novelties")["n1"]
     assert (document["verdict"], document["score"], document["observed"]) == ("state_change", 30.0, 15.0)
     assert document["ended"] - document["started"] == 60_000
+
+
+def silence(machine: str, hypervisor: str, seconds: int) -> dict[str, Any]:
+    """That a machine has been silent since START; of twelve machines four are on each hypervisor."""
+    place = {"inventory": {"hypervisor": hypervisor}, "peers": {"machines": 12, "hypervisor": 4}}
+    fields = {"machine": machine, "verdict": "silence", "kind": "machine", "text": f"{machine} is silent", **place}
+    return novelty(f"{machine}-silent", "start", seconds, 30.0 - seconds) | fields
+
+
+def test_an_incident_arrives_and_later_records_change_its_document(chain: Chain):
+    placed = [(0, orjson.dumps(silence(f"vm-{n}", "hv-1", n))) for n in (1, 2, 3)]
+    tick = orjson.dumps({"tick_unix_nano": START + 10 * SECOND})
+    state, told = fold(None, [*placed, (0, tick)], 1)
+    assert [record["phase"] for record in told] == ["start", "update", "update"]
+    with chain.indexer():
+        for record in told:
+            chain.send("incidents", record, key=record["id"])
+        poll_until(chain.settled, "all committed")
+        ((identity, early),) = chain.documents("incidents").items()
+        assert [early[name] for name in ("phase", "machines", "novelties", "verdicts")] == ["update", 3, 3, ["silence"]]
+        assert [early["causes"][0][name] for name in ("kind", "name", "affected", "machines")] == [
+            "hypervisor",
+            "hv-1",
+            3,
+            4,
+        ]
+        assert early["text"] == (
+            "3 machines, likely because of hypervisor hv-1 (3 of its 4 machines); first: vm-1 is silent"
+        )
+
+        later = [(0, orjson.dumps(silence("vm-4", "hv-1", 20))), (0, orjson.dumps({"tick_unix_nano": START + 10**12}))]
+        (update,) = fold(state, later, 1)[1]
+        chain.send("incidents", update, told[0], key=identity)  # what is older and comes again changes nothing
+        poll_until(chain.settled, "all committed")
+    ((same, document),) = chain.documents("incidents").items()
+    assert same == identity
+    assert (document["machines"], document["updated"]) == (4, START // 1_000_000 + 20_000)
+    assert (document["started"], document["told"]) == (early["started"], early["told"])
+    assert (document["causes"][0]["name"], document["causes"][0]["affected"]) == ("hv-1", 4)
+    assert [member["machine"] for member in document["members"]] == ["vm-1", "vm-2", "vm-3", "vm-4"]
 
 
 def test_a_refused_document_is_rejected_and_the_rest_goes_on(chain: Chain):

@@ -1,3 +1,4 @@
+import orjson
 import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
@@ -58,6 +59,7 @@ def test_feedback_carries_the_strongest_moment_of_the_novelty(sent):
         "series": "cpu",
         "observed": 9.0,
         "expected": 5.0,
+        "told": orjson.dumps(NOVELTY | {"score": 3.0}).decode(),
     }
 
 

@@ -63,7 +63,25 @@ def test_orders_are_packed_and_unpacked():
     orders = Orders({})
     orders.rules["r1"] = Rule(machine="upf-*", size=2.0)
     orders.call_normal(3, 60.0, 10.0)
+    orders.call_calm(2, 9.0)
     orders.gaps[1] = 4
     orders.excused.add(1)
     assert Orders(orders.packed()).packed() == orders.packed()
     assert Orders(orders.packed()).forbid(NOVELTY)
+
+
+def test_a_machine_whose_joint_score_was_called_normal_may_have_it_again():
+    orders = Orders({})
+    orders.call_calm(2, 10.0)
+    orders.call_calm(2, 5.0)
+    assert [orders.is_calm(machine, joint) for machine, joint in ((2, 10.9), (2, 11.1), (1, 1.0))] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_rule_about_values_is_none_about_a_machine_as_a_whole():
+    whole = {"machine": "upf-3", "verdict": "anomaly", "kind": "machine", "observed": 12.0, "expected": 1.0}
+    assert not Rule(machine="upf-*", direction="above").matches(whole)
+    assert Rule(machine="upf-*").matches(whole)

@@ -315,6 +315,21 @@ def test_what_a_person_calls_normal_ends_and_is_not_told_again() -> None:
     assert first == start
     assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 22)
     assert "a person says that this is normal, as are values of 9.9" in str(end["text"])
+    assert end["feedback"] == "not-anomalous"
+
+
+def test_a_novelty_that_is_over_is_told_once_more_when_a_person_calls_it_normal() -> None:
+    log = stream(60, with_metric("vm-1", range(20, 24), 60.0))
+    start, end = told(log)
+    said = told_by_a_person(50, not_anomalous(start, end))
+    last = told(inserted(log, said))[-1]
+    assert seconds(last) == 50
+    assert last == end | {name: last[name] for name in ("time_unix_nano", "text", "feedback")}
+    assert last["feedback"] == "not-anomalous"
+    assert str(last["text"]).startswith(f"{end['text']}: a person says that this is normal, as are values of 9.9")
+    SCHEMA.validate(last)
+    early = told_by_a_person(10, not_anomalous(start, end))
+    assert [n["phase"] for n in told(inserted(log, early))] == []
 
 
 def test_what_is_beyond_the_value_called_normal_is_told() -> None:
@@ -390,3 +405,47 @@ def test_a_new_machine_that_a_rule_is_about_is_not_told() -> None:
         raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), tick(w))
     ]
     assert told(inserted(log, told_by_a_person(10, suppress(Rule(machine="vm-9"))))) == []
+
+
+def weak(machine: str, window: int, shift: float) -> list[dict[str, object]]:
+    """Twenty metrics, all of them off by so many deviations."""
+    rng = np.random.default_rng([window, MACHINES.index(machine)])
+    values = rng.normal(size=20) if not shift else np.full(20, shift + 0.1 * (window % 3))
+    return [metric(f"metric-{n}", 10.0 * (n + 1) + value) for n, value in enumerate(values.tolist())]
+
+
+@cache
+def weakly_strange(last: int = 110) -> tuple[bytes, ...]:
+    """vm-1 is so from window 60 to 67, by less than any of its series would tell."""
+    strange = {(m, w): weak(m, w, 4.6 * (m == "vm-1" and 60 <= w < 68)) for m in MACHINES for w in range(last)}
+    return tuple(stream(last, strange))
+
+
+def test_many_weak_surprises_at_once_are_one_novelty_of_the_machine() -> None:
+    start, *later = told(list(weakly_strange()))
+    assert (start["verdict"], start["kind"], start["machine"], seconds(start)) == ("anomaly", "machine", "vm-1", 60)
+    assert (start["statistic"], start["contributing"], "series" in start) == ("joint", 20, False)
+    assert max(one["score"] for one in start["contributors"]) < SETTINGS.threshold(60)  # type: ignore[attr-defined]
+    assert str(start["text"]).startswith("vm-1 (at s1) is strange as a whole: metric-")
+    assert str(start["text"]).endswith("and 17 more together")
+    assert {novelty["id"] for novelty in later} == {start["id"]}
+    SCHEMA.validate(start)
+
+
+def test_what_is_told_of_a_machine_as_a_whole_is_the_same_however_the_log_is_cut() -> None:
+    records = weakly_strange(80)
+    whole = fold(None, records, SETTINGS)
+    state, novelties = None, []
+    for first in range(0, len(records), 7):
+        state, more = fold(state, records[first : first + 7], SETTINGS)
+        novelties += more
+    assert (state, novelties) == whole
+    assert {novelty["kind"] for novelty in novelties} == {"machine"}
+
+
+def test_a_machine_as_a_whole_that_a_person_calls_normal_ends_and_is_not_told_again() -> None:
+    start = told(list(weakly_strange(62)))[0]
+    records = inserted(list(weakly_strange(80)), told_by_a_person(62, not_anomalous(start)))
+    assert [(n["phase"], seconds(n)) for n in told(records)] == [("start", 60), ("end", 62)]
+    early = inserted(list(weakly_strange(80)), told_by_a_person(50, not_anomalous(start)))
+    assert told(early) == []

@@ -110,6 +110,14 @@ def test_guests_suffer_in_their_own_series_only():
     assert false_alarms([truth("cpu_hog")], [alarm], frozenset({"vm-2"})) == [alarm]
 
 
+def test_a_machine_as_a_whole_answers_by_what_contributed():
+    document = {"machine": "vm-1", "verdict": "anomaly", "told": MILLI + 75_000, "text": "why", "kind": "machine"}
+    whole = [novelty_said(name, document | {"contributors": [{"series": name}]}) for name in (USER, "disk")]
+    (row,) = rows([truth("cpu_hog")], whole, {})
+    assert (row.found, row.delay_s) == (True, 15.0)
+    assert false_alarms([truth("cpu_hog")], whole, frozenset({"vm-1"})) == whole[1:]
+
+
 def test_machines_that_were_not_simulated_are_not_judged():
     assert false_alarms([], [novelty("anomaly", 75, machine="laptop")], frozenset({"vm-1"})) == []
 
