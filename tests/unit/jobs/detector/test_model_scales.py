@@ -90,7 +90,7 @@ def test_a_burst_that_begins_within_a_window_is_told_by_the_next(begins: int) ->
     scales.add(np.ones(1, bool), ROW, 0)
     counts = [*np.random.default_rng(1).poisson(4.5, 12), begins, 190, 190]
     judged = [scales.step(at, ROW, ONE * count, ONE * count, 15.0)[0] for at, count in enumerate(counts, start=1)]
-    assert 6.0 < judged[12].score[0] < 15.0 < judged[13].score[0] < 2 * judged[12].score[0]
+    assert 6.0 < judged[12].score[0] < 15.0 < judged[13].score[0] < 3 * judged[12].score[0]
     assert [at for at, judgement in enumerate(judged) if judgement.told[0]] == [13]
 
 
