@@ -86,7 +86,7 @@ class Machines:
         self.quiet.note(joint.machines[at], joint.score[at], window)
         numbers = np.full(len(joint.machines), window)
         told = self.quiet.pass_on(0, joint.machines, joint.score, joint.score >= threshold, numbers)
-        return Joint(*(values[told] for values in joint))
+        return Joint(joint.machines[told], joint.now[told], joint.mean[told], joint.score[told])
 
 
 def joint_score(group: Ints, score: Floats) -> Floats:

@@ -707,7 +707,7 @@ class Shard:
 
     def _end(self, wanted: Callable[[Novelty], bool], time: int, why: str) -> list[Novelty]:
         """End those that are told and not over, and forget them."""
-        records = [told.record for told in (*self.open.values(), *self.whole.values())]
+        records = [told.record for told in self.open.values()] + [told.record for told in self.whole.values()]
         records += [*self.silent.values(), *(record for _, record in self.young)]
         ended = [record for record in records if wanted(record)]
         ids = {record["id"] for record in ended}
