@@ -7,13 +7,16 @@ import orjson
 from numpy.typing import NDArray
 
 _LENGTH = 8
+_NARROW = (np.int8, np.int16, np.int32)
 
 
 def pack(header: Any, columns: dict[str, NDArray[Any]]) -> bytes:
     """One-dimensional columns behind what JSON can hold."""
-    layout = [[name, column.dtype.str, len(column)] for name, column in columns.items()]
+    narrow = [_narrow(column) for column in columns.values()]
+    kinds = [(name, column.dtype.str) for name, column in columns.items()]
+    layout = [(*kind, column.dtype.str, len(column)) for kind, column in zip(kinds, narrow, strict=True)]
     head = orjson.dumps([header, layout])
-    return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *(c.tobytes() for c in columns.values())])
+    return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *(column.tobytes() for column in narrow)])
 
 
 def unpack(block: bytes) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -21,7 +24,17 @@ def unpack(block: bytes) -> tuple[Any, dict[str, NDArray[Any]]]:
     end = _LENGTH + int.from_bytes(block[:_LENGTH], "little")
     header, layout = orjson.loads(block[_LENGTH:end])
     columns = {}
-    for name, kind, length in layout:
-        columns[name] = np.frombuffer(block, kind, length, end).copy()
-        end += columns[name].nbytes
+    for name, kind, narrow, length in layout:
+        held = np.frombuffer(block, narrow, length, end)
+        columns[name] = held.astype(kind)
+        end += held.nbytes
     return header, columns
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """Numbers, counts and weights in as many bytes as the largest of them needs."""
+    if column.dtype != np.int64 or not len(column):
+        return column
+    low, high = column.min(), column.max()
+    fitting = (kind for kind in _NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return column.astype(next(fitting, np.int64), copy=False)

@@ -1,6 +1,7 @@
 """Packing state into bytes and back."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -45,3 +46,13 @@ def test_unpacked_columns_can_be_written_to_and_are_nobody_elses():
     _, table = unpack(block)
     table["a"][0] = 99
     assert unpack(block)[1]["a"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("values", "width"), [([-128, 127], 1), ([0, 128], 2), ([-(2**15) - 1], 4), ([2**31 - 1], 4), ([0, 2**31], 8)]
+)
+def test_whole_numbers_take_as_many_bytes_as_they_need(values, width):
+    thousand = np.array(values * 1000)
+    block = pack({}, {"n": thousand})
+    assert len(block) - thousand.size * width < 64
+    assert unpack(block)[1]["n"].tolist() == values * 1000
