@@ -19,7 +19,7 @@ from connectors.simulator import feed
 from connectors.simulator.faults import FORM, KINDS, SECOND, duration, parse
 from connectors.simulator.feed import Progress
 from connectors.simulator.simulation import Settings, Simulation
-from connectors.simulator.truth import Truth
+from connectors.simulator.truth import WINDOW, Truth
 from infra.errors import UserError
 from infra.settings import load_settings
 
@@ -81,12 +81,15 @@ def simulate(
 
 
 def _start(text: str | None, length: int | None, live: bool) -> int:
-    """When the simulation begins, whole seconds in unix ns: now; compressed, as told or so that it ends now."""
+    """When the simulation begins, whole seconds in unix ns: now; compressed, as told or so that it ends now.
+
+    A live one begins with the window that is now, so that its faults fall into windows alike each time.
+    """
     now = int(datetime.now(UTC).timestamp()) * SECOND
     if live and text is not None:
         raise UserError(f"start {text!r}: a live simulation starts now; add --speed max or leave --start out")
     if live:
-        return now
+        return now - now % WINDOW
     if length is None:
         raise UserError("duration: is missing; with --speed max say how much to simulate, for example --duration 1h")
     begin = now - length if text is None else _parse_time(text)

@@ -25,14 +25,14 @@ from jobs.verify.observer import Observer, Result
 
 # Fault, machine, seconds after the start, seconds that it lasts. The model needs a minute to know the machines.
 FAULTS = (
-    "state_change:vm-09@+75s",
+    "state_change:vm-09@+80s",
     "malformed:vm-03@+80s/20s",
-    "late:vm-05@+85s/20s",
+    "late:vm-05@+90s/20s",
     "wrong_clock:vm-06@+90s/20s",
-    "cpu_hog:vm-17@+95s/60s",
+    "cpu_hog:vm-17@+100s/60s",
     "new_vm:vm-new@+100s",
-    "log_burst:vm-12@+105s/30s",
-    "silence:vm-20@+110s/60s",
+    "log_burst:vm-12@+110s/30s",
+    "silence:vm-20@+120s/60s",
 )
 SIMULATED_SECONDS = 200
 JOBS = ("enrichment", "statistics", "detector", "archive", "indexer")
