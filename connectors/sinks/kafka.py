@@ -103,6 +103,7 @@ class SinkSettings:
             # An answer is waited for as long as the transaction may live.
             "max.block.ms": str(timeout),
             "delivery.timeout.ms": str(timeout),
+            "request.timeout.ms": str(min(30_000, timeout // 2)),  # must fit into the former
             "linger.ms": "20",
             "batch.size": str(512 * 1024),
             "compression.type": "lz4",

@@ -1,6 +1,7 @@
 """The transactional sink's parts that need no broker."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ def own_imports(module):
 def test_names_stay_the_same_after_a_restart():
     assert SETTINGS.transactional_id(3) == "kappa.live.statistics-3"
     assert SETTINGS.group == "kappa.live.statistics.sink"
+
+
+@pytest.mark.parametrize("timeout_ms", [10_000, 60_000, 600_000])
+def test_java_takes_the_times_of_a_tasks_producer(timeout_ms):
+    """It refuses to start if a request may last longer than a delivery."""
+    _, producer, *_ = replace(SETTINGS, transaction_timeout_ms=timeout_ms).of_tasks()
+    times = {name: int(producer[f"{name}.ms"]) for name in ("linger", "request.timeout", "delivery.timeout")}
+    assert times["linger"] + times["request.timeout"] <= times["delivery.timeout"] <= timeout_ms
 
 
 @pytest.mark.parametrize(("batch_id", "tasks"), [(6, 4), (7, 4), (7, 9), (8, 1)])
