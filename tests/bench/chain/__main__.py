@@ -20,6 +20,7 @@ from tests.bench.chain.trial import Shape, apart, trial
 # Neighbouring rates, one sustained and the other not, are near enough at this ratio.
 NEAR = 1.25
 LEAST = 500  # events a second
+POINTS = 31  # about so many has a scrape: a batch of single events is as large as one of scrapes
 
 Trial = dict[str, Any]
 app = typer.Typer(add_completion=False)
@@ -34,19 +35,22 @@ def main(
     machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
     warm: Annotated[int, typer.Option(help="Seconds before a measurement.")] = 60,
     seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 180,
-    max_offsets: Annotated[int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER.")] = 20_000,
+    max_offsets: Annotated[
+        int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER; of single events 31 times as many.")
+    ] = 50_000,
     trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 5,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/bench.json"),
 ) -> None:
     """Find the rates that the chain sustains. Example: python -m tests.bench.chain --rate 20000 --single-rate 0"""
-    settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(max_offsets)}
-    shape = Shape(machines, warm, seconds, settings)
-    facts: dict[str, Any] = {"chain": {}, "limit": {}, "stages": {}, "shape": asdict(shape), "trials": {}}
+    facts: dict[str, dict[str, Any]] = {part: {} for part in ("chain", "limit", "stages", "shape", "trials")}
     report.parent.mkdir(exist_ok=True)
-    for form, begin, topic in (("", rate, METRICS_TOPIC), ("single_", single_rate, LINES_TOPIC)):
+    batched, singles = (rate, METRICS_TOPIC, max_offsets), (single_rate, LINES_TOPIC, max_offsets * POINTS)
+    for name, (begin, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
         if not begin:
             continue
-        name = f"{form}events_per_s"
+        settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(most_offsets)}
+        shape = Shape(machines, warm, seconds, settings)
+        facts["shape"][name] = asdict(shape)
         trials = facts["trials"][name] = search(shape, begin, most, topic)
         found = facts["chain"][name] = sustained(trials)
         console.print(f"{name}: {found:,}; now each stage alone, and the limit")
