@@ -130,11 +130,10 @@ def _peak_memory() -> int:
 
 def spark(series: int, batches: int, windows: int, shards: int) -> dict[str, float]:
     """Kafka's rows, from files, through the job's fold and its state store; the first two batches don't count."""
-    settings = partial(Settings, max_offsets_per_trigger=1, shuffle_partitions=shards)
     with tempfile.TemporaryDirectory() as home:
         log = Path(home) / "log"
         _write_log(log, Fleet(series), batches, windows, shards)
-        session = open_session("bench-detector", settings(home=Path(home)))
+        session = open_session("bench-detector", Settings(home=Path(home), shuffle_partitions=shards))
         before = _cpu_seconds()
         query = _start(session, log, Path(home) / "checkpoint", shards)
         query.processAllAvailable()
@@ -174,7 +173,7 @@ def _rows(fleet: Fleet, window: int, shards: int) -> pa.Table:
 
 
 def _start(session: SparkSession, log: Path, checkpoint: Path, shards: int) -> StreamingQuery:
-    stream = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(log))
+    stream = session.readStream.name("log").schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(log))
     folded = fold_shards(stream, partial(_fold, DetectorSettings(shards=shards)))
     return folded.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
 
