@@ -16,7 +16,7 @@ from tests.chaos.report import Scenario
 from tests.chaos.verify import verify
 
 FIRST_PORT = int(os.environ.get("KAPPA_CHAOS_PORT", "25000"))
-DELTA_MEGABYTES = 700
+DELTA_MEGABYTES = 2_000
 
 
 class Lot:
