@@ -53,7 +53,7 @@ class Fleet:
 
     def values(self) -> Floats:
         noise = self.rng.standard_normal(len(self.level))
-        return np.where(self.is_count, self.rng.poisson(self.level), self.level * (1.0 + 0.05 * noise))
+        return np.where(self.is_count, np.maximum(self.rng.poisson(self.level), 1), self.level * (1.0 + 0.05 * noise))
 
     def records(self, window: int, machines: range) -> list[bytes]:
         """Records of `statistics` as the statistics job writes them, and the window's tick."""
