@@ -183,13 +183,14 @@ class Chain:
     # Feeds
 
     def feed(self) -> Job:
-        """Start a simulated cloud with faults; its truth goes into a folder of its own."""
+        """Start a simulated cloud with faults and wait for its broker; its truth goes into a folder of its own."""
         name = f"feed-{len(self.feeds)}"
         faults = [part for fault in FAULTS for part in ("--fault", fault)]
         command = ("simulate", "--json", "--truth", str(self.home / "truth" / name), *faults)
         feed = Job(name, command, self._environment(), self.home / f"log/{name}.log")
         feed.start()
         self.feeds.append(feed)
+        until((self.home / "truth" / name / "cloud.json").exists, 120, "the simulator does not start")
         return feed
 
     def end_feed(self) -> int:
