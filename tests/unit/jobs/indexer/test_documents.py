@@ -252,7 +252,7 @@ def state(phase: str, seconds: int, score: float, **fields: object) -> dict:
 LIFE = [
     state("start", 30, 14.5),
     state("update", 40, 60.0, observed=3.0, verdict="state_change", text="stays"),
-    state("end", 90, 1.0, observed=0.5, verdict="state_change", text="is over"),
+    state("end", 90, 1.0, observed=0.5, verdict="state_change", text="is over", feedback="not-anomalous"),
 ]
 
 
@@ -262,6 +262,7 @@ def test_the_life_of_a_novelty_in_one_document():
         "verdict": "state_change",
         "phase": "end",
         "text": "is over",
+        "feedback": "not-anomalous",
         "score": 60.0,
         "observed": 3.0,
         "started": 20_000,
@@ -338,7 +339,7 @@ def test_the_mapping_of_a_list_is_its_schema(kind, field, schema):
     [
         ([STATISTICS, {"control": {}, "time_unix_nano": 0}], schemas.STATISTICS),
         ([STATISTICS["statistics"]], schemas.STATISTIC),
-        ([NOVELTY], schemas.NOVELTIES),
+        ([NOVELTY, {"feedback": "not-anomalous"}], schemas.NOVELTIES),
         (NOVELTY["contributors"], schemas.CONTRIBUTOR),
         ([INCIDENT], schemas.INCIDENTS),
         (INCIDENT["causes"], schemas.CAUSE),
