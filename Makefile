@@ -68,7 +68,7 @@ test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an u
 	$(BIN)/python -m tests.deploy.kubernetes $(DEPLOY_ARGS)
 
 .PHONY: test-chaos
-test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, 35 minutes
+test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, over an hour
 	$(BIN)/pytest tests/chaos --timeout 2400 $(TEST_ARGS)
 
 .PHONY: test-replay

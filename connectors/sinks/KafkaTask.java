@@ -100,13 +100,9 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   }
 
   private boolean writeOnce(int slot, Iterator<InternalRow> rows, Seen seen) {
-    String id = settings.transactionalId(slot);
-    Writer kept = OPEN.remove(id);
-    Boolean begun = kept == null ? null : kept.beginAgain(this);
-    Writer writer = begun == null ? new Writer(settings, slot) : kept;
+    Writer writer = begun(slot);
     try {
-      boolean isNew = begun == null ? writer.begin(batch, tasks) : begun;
-      if (isNew) {
+      if (writer.isNew) {
         while (rows.hasNext()) {
           InternalRow row = rows.next();
           seen.note(row);
@@ -114,12 +110,27 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
         }
         writer.producer.commitTransaction();
       }
-      OPEN.put(id, writer);
-      return isNew;
+      OPEN.put(settings.transactionalId(slot), writer);
+      return writer.isNew;
     } catch (RuntimeException | Error failure) {
       writer.abandon(failure);
       throw failure;
     }
+  }
+
+  /** A writer that has begun this batch, or found it done: the one of the batch before, else a new one. */
+  private Writer begun(int slot) {
+    Writer kept = OPEN.remove(settings.transactionalId(slot));
+    if (kept != null && kept.settings.equals(settings)) {
+      try {
+        return kept.begin(batch, tasks);
+      } catch (KafkaException fenced) {
+        // Another executor had this task since. No row has been touched yet.
+      }
+    } else if (kept != null) {
+      kept.producer.close(Duration.ZERO);
+    }
+    return new Writer(settings, slot).begin(batch, tasks);
   }
 
   /** Places of the columns. */
@@ -163,6 +174,7 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
     private final TopicPartition place;
     private final Map<UTF8String, String> topics = new HashMap<>();
     private Marker marker;
+    private boolean isNew; // whether the batch that was begun last is to be written
     private volatile Exception failure;
 
     Writer(Settings settings, int slot) {
@@ -187,39 +199,31 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
       config.put("isolation.level", "read_committed"); // waits for offsets that an open transaction holds
       var bytes = new ByteArrayDeserializer();
       try (var consumer = new KafkaConsumer<>(config, bytes, bytes)) {
-        OffsetAndMetadata position = consumer.committed(Set.of(place), Duration.ofMillis(settings.timeoutMs)).get(place);
+        Duration timeout = Duration.ofMillis(settings.timeoutMs);
+        OffsetAndMetadata position = consumer.committed(Set.of(place), timeout).get(place);
         return position == null ? null : Marker.of(position);
       }
     }
 
     /**
-     * Open a transaction with the marker of this batch in it; false if an earlier attempt has committed it.
+     * Open a transaction with the marker of this batch in it, unless an earlier attempt has committed it.
      *
      * <p>The marker goes first: a writer that was fenced learns it here, before it has consumed any row.
      */
-    boolean begin(long batch, int tasks) {
-      if (marker != null && marker.covers(settings.run, batch, tasks)) {
-        return false;
-      }
-      marker = new Marker(batch + 1, settings.run, tasks);
-      producer.beginTransaction();
-      producer.sendOffsetsToTransaction(Map.of(place, marker.position()), new ConsumerGroupMetadata(settings.group));
-      return true;
-    }
-
-    /** `begin` of a writer of an earlier batch; null if it is of no use any more. */
-    Boolean beginAgain(KafkaTask task) {
-      if (settings.equals(task.settings)) {
-        try {
-          return begin(task.batch, task.tasks);
-        } catch (KafkaException fenced) {
-          // Another executor had this task since. No row has been touched yet.
-          abandon(fenced);
-          return null;
+    Writer begin(long batch, int tasks) {
+      try {
+        isNew = marker == null || !marker.covers(settings.run, batch, tasks);
+        if (isNew) {
+          marker = new Marker(batch + 1, settings.run, tasks);
+          producer.beginTransaction();
+          var group = new ConsumerGroupMetadata(settings.group);
+          producer.sendOffsetsToTransaction(Map.of(place, marker.position()), group);
         }
+        return this;
+      } catch (RuntimeException failure) {
+        abandon(failure);
+        throw failure;
       }
-      producer.close(Duration.ZERO);
-      return null;
     }
 
     void send(InternalRow row) {
