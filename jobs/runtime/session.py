@@ -23,6 +23,9 @@ _FIXED = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # a duplicate attribute is bad input, not a reason to stop
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.python.worker.reuse": "true",
+    # The default, 100 compiled stages, is less than the queries of the archive or of the small profile have: each batch
+    # would compile them again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
