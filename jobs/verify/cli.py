@@ -1,6 +1,8 @@
 """`kappa verify`: what a running chain said of a running simulation."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,7 @@ from rich.console import Console
 
 from connectors.sinks.elasticsearch import connect
 from infra.errors import UserError
-from jobs.runtime.settings import load_settings
+from jobs.runtime.settings import Settings, load_settings
 from jobs.verify.observer import Observer, Result
 from jobs.verify.table import show
 
@@ -37,35 +39,41 @@ def verify(
     """
     settings = load_settings(generation=generation)
     began = time.monotonic()
-    # A kept connection stays with whoever answered for an Elasticsearch that was away: a proxy, a pod that ends.
-    closing = {"connection": "close"}
-    with connect(settings.elasticsearch_url, headers=closing, **settings.elasticsearch_identity()) as client:
-        observer = Observer(settings, truth or settings.home / "truth", client)
-        result = _await(observer, began + wait)
+    result = _await(partial(_look, settings, truth or settings.home / "truth", {}), began + wait)
     show(console, result, time.monotonic() - began)
     if json_file:
         json_file.write_bytes(orjson.dumps(result.facts(), option=orjson.OPT_INDENT_2))
     raise typer.Exit(0 if result.passed else 1)
 
 
-def _await(observer: Observer, deadline: float) -> Result:
-    """The comparison once every fault is answered and its time compared; after the deadline as it is.
+def _await(look: Callable[[bool], Result | None], deadline: float) -> Result:
+    """What `look` gives, asked until it gives something; from the deadline on it is told that this is the last time.
 
     An Elasticsearch that is down, or about to start, is waited for like an answer.
     """
     while True:
         over = time.monotonic() > deadline
         try:
-            since, whole = observer.truth.span()
-            until = min(whole, observer.told_until())
-            if _is_complete(observer, until):
-                return observer.result(since, until)
-            if over:
-                return _what_there_is(observer, since, until)
+            if result := look(over):
+                return result
         except (ApiError, TransportError):
             if over:
                 raise
         time.sleep(POLL_SECONDS)
+
+
+def _look(settings: Settings, truth: Path, seen: dict[str, float], last: bool) -> Result | None:
+    """The comparison if every fault is answered and its time compared, or if this is the last look; else None.
+
+    By a client of its own: a kept connection stays with whoever answered for an Elasticsearch that was away.
+    """
+    with connect(settings.elasticsearch_url, **settings.elasticsearch_identity()) as client:
+        observer = Observer(settings, truth, client, seen)
+        since, whole = observer.truth.span()
+        until = min(whole, observer.told_until())
+        if _is_complete(observer, until):
+            return observer.result(since, until)
+        return _what_there_is(observer, since, until) if last else None
 
 
 def _is_complete(observer: Observer, until: int) -> bool:

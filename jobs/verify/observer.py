@@ -79,13 +79,15 @@ class Truth:
 
 
 class Observer:
-    """Looks at one generation of the chain."""
+    """Looks at one generation of the chain; `seen` is what an earlier one has seen (readback.Sightings)."""
 
-    def __init__(self, settings: Settings, truth: Path, client: Elasticsearch) -> None:
+    def __init__(
+        self, settings: Settings, truth: Path, client: Elasticsearch, seen: dict[str, float] | None = None
+    ) -> None:
         self.settings, self.truth, self.client = settings, Truth(truth), client
         self.topics = topics_of(settings)
         self.novelties, self.rejected = (index_of(kind, settings.generation) for kind in ("novelties", "rejected"))
-        self.sightings = readback.Sightings(client, self.novelties, self.rejected)
+        self.sightings = readback.Sightings(client, self.novelties, self.rejected, seen=seen)
 
     def look(self) -> int:
         """Look at Elasticsearch; how many answers there are by now."""

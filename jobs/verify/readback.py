@@ -35,12 +35,12 @@ def statistics(client: Elasticsearch, index: str) -> Iterator[dict[str, Any]]:
 
 
 class Sightings:
-    """Notes when a document was first seen; to be asked often. `seen` maps its id to Unix seconds."""
+    """Notes in `seen` when a document was first seen, by its id, in Unix seconds; to be asked often."""
 
-    def __init__(self, client: Elasticsearch, *indices: str) -> None:
+    def __init__(self, client: Elasticsearch, *indices: str, seen: dict[str, float] | None = None) -> None:
         self._client = client
         self._indices = indices
-        self.seen: dict[str, float] = {}
+        self.seen = {} if seen is None else seen
 
     def look(self) -> dict[str, dict[str, Any]]:
         """Look now; returns the documents that were never seen before, by id."""

@@ -48,8 +48,8 @@ class Stack:
     def verify(self, wait: float = 600) -> dict[str, Any]:
         """What `kappa verify` says."""
         result = "/var/lib/kappa/verify.json"
-        arguments = ["--truth", "/var/lib/kappa/cloud", "--wait", str(wait), "--json", result]
-        self.compose("run", "--rm", "--entrypoint", "sh", "verify", "-c", f"kappa verify {' '.join(arguments)} || true")
+        verify = f"kappa verify --truth /var/lib/kappa/cloud --wait {wait} --json {result}"
+        self.compose("run", "--rm", "--entrypoint", "sh", "verify", "-c", f"rm -f {result}; {verify} || true")
         return dict(json.loads(self.compose("exec", "simulator", "cat", result)))
 
     def change_image(self) -> None:

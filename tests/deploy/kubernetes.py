@@ -77,7 +77,7 @@ class Release:
     def verify(self, *more: str) -> dict[str, Any]:
         """What `kappa verify` says."""
         result = "/var/lib/kappa/verify.json"
-        command = f"kappa verify --wait 600 --json {result} {' '.join(more)} >&2; cat {result}"
+        command = f"rm -f {result}; kappa verify --wait 600 --json {result} {' '.join(more)} >&2; cat {result}"
         said = self.kubectl("exec", f"deployment/{RELEASE}-simulator", "--", "sh", "-c", command)
         return dict(json.loads(said))
 

@@ -42,11 +42,13 @@ def strike(targets: Sequence[str], kill: Callable[[str], None], count: int, seed
 
 
 def compare_past(moment: float, verify: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """The comparison once it covers `moment` (Unix seconds), however it came out."""
+    """The comparison once it covers `moment` (Unix seconds), however it came out; without that it has not passed."""
     deadline = time.monotonic() + seconds
     while True:
         result = verify()
-        if result["until_unix_nano"] >= moment * 1e9 or time.monotonic() > deadline:
+        covers = result["until_unix_nano"] >= moment * 1e9
+        if covers or time.monotonic() > deadline:
+            result["passed"] = result["passed"] and covers
             summary = {key: value for key, value in result.items() if key != "faults"}
             print(f"{time.strftime('%H:%M:%S')} {summary}", flush=True)
             return result
