@@ -50,7 +50,7 @@ class Truth:
 
     def faults(self) -> list[dict[str, Any]]:
         """Those that have begun."""
-        return self._lines("faults")
+        return list(self._lines("faults"))
 
     def planned(self) -> int:
         """How many faults there are to come in all."""
@@ -67,9 +67,9 @@ class Truth:
             return 0, 0
         return min(starts) + WINDOW, max(starts) - GRACE // 2
 
-    def _lines(self, name: str) -> list[dict[str, Any]]:
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         whole, _, _ = self._read(f"{name}.jsonl").rpartition(b"\n")
-        return [orjson.loads(line) for line in whole.splitlines()]
+        return map(orjson.loads, whole.splitlines())
 
     def _read(self, name: str) -> bytes:
         try:

@@ -32,7 +32,7 @@ BASE = (
     "--set",
     "simulator.enabled=true",
     "--set",
-    "simulator.resources.limits.memory=512Mi",
+    "simulator.resources.limits.memory=1Gi",
     "--set",
     "storage.keep=false",
     "--set-json",
