@@ -79,6 +79,12 @@ class Stack:
         lines = run("docker", "stats", "--no-stream", "--format", "{{.Name}}|{{.MemUsage}}").splitlines()
         return dict(line.split("|") for line in lines if line.startswith(PROJECT))
 
+    def restarts(self) -> dict[str, int]:
+        """How often the engine started each container again: say, after the kernel had killed it for its memory."""
+        names = self.compose("ps", "--format", "{{.Name}}").split()
+        lines = run("docker", "inspect", "--format", "{{.Name}} {{.RestartCount}}", *names).splitlines()
+        return {name.lstrip("/"): int(count) for name, count in map(str.split, lines)}
+
 
 def _ask(port: str, path: str, **query: str) -> Any:
     with urlopen(f"http://127.0.0.1:{port}/api/v1/{path}?{urlencode(query)}", timeout=10) as answer:
@@ -123,6 +129,7 @@ def test(profile: str, kills: int, seed: int) -> dict[str, Any]:
             "after_kills": found,
             "after_upgrade": upgraded,
             "memory": memory,
+            "restarts": stack.restarts(),
             "queries": queries,
             "seconds": round(time.monotonic() - began),
         }
