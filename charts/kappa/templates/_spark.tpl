@@ -1,4 +1,4 @@
-{{/* Spark's configuration of a job in mode kubernetes, as JSON. $(POD_NAME) is filled in by Kubernetes. */}}
+{{/* Spark's configuration of a job in mode kubernetes, as JSON. $(...) is filled in by Kubernetes. */}}
 {{- define "kappa.sparkconf" -}}
 {{- $values := .root.Values -}}
 {{- $conf := dict -}}
@@ -12,6 +12,7 @@
     "spark.kubernetes.executor.podNamePrefix" "$(POD_NAME)"
     "spark.kubernetes.executor.podTemplateFile" "/etc/kappa/executor/executor.yaml"
     "spark.kubernetes.executor.deleteOnTermination" "true"
+    "spark.driver.host" "$(SPARK_LOCAL_IP)"
     "spark.driver.port" "7078"
     "spark.driver.blockManager.port" "7079"
     "spark.blockManager.port" "7079"
