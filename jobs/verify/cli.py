@@ -63,17 +63,18 @@ def _await(look: Callable[[bool], Result | None], deadline: float) -> Result:
 
 
 def _look(settings: Settings, truth: Path, seen: dict[str, float], last: bool) -> Result | None:
-    """The comparison if every fault is answered and its time compared, or if this is the last look; else None.
-
-    By a client of its own: a kept connection stays with whoever answered for an Elasticsearch that was away.
-    """
+    """`_compare` by a client of its own: a kept connection stays with whoever answered for one that was away."""
     with connect(settings.elasticsearch_url, **settings.elasticsearch_identity()) as client:
-        observer = Observer(settings, truth, client, seen)
-        since, whole = observer.truth.span()
-        until = min(whole, observer.told_until())
-        if _is_complete(observer, until):
-            return observer.result(since, until)
-        return _what_there_is(observer, since, until) if last else None
+        return _compare(Observer(settings, truth, client, seen), last)
+
+
+def _compare(observer: Observer, last: bool) -> Result | None:
+    """The comparison if every fault is answered and its time compared, or if this is the last look; else None."""
+    since, whole = observer.truth.span()
+    until = min(whole, observer.told_until())
+    if _is_complete(observer, until):
+        return observer.result(since, until)
+    return _what_there_is(observer, since, until) if last else None
 
 
 def _is_complete(observer: Observer, until: int) -> bool:

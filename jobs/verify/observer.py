@@ -39,7 +39,8 @@ class Result:
         """As JSON."""
         alarms = len(self.false_alarms)
         report = faults.report(self.rows, self.events.events, self.events.lost, self.events.duplicated, alarms)
-        return {**report, "passed": self.passed, "until_unix_nano": self.until_unix_nano}
+        agrees = {"passed": self.passed, "events_passed": self.events.passed}
+        return {**report, **agrees, "until_unix_nano": self.until_unix_nano}
 
 
 class Truth:

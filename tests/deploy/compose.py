@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from infra.errors import UserError
-from tests.deploy.stack import POLL_SECONDS, compare_past, run, strike, write_report
+from tests.deploy.stack import POLL_SECONDS, compare_past, run, strike, verify_script, write_report
 
 PROJECT = "kappa-test"
 JOBS = {
@@ -47,10 +47,8 @@ class Stack:
 
     def verify(self, wait: float = 600) -> dict[str, Any]:
         """What `kappa verify` says."""
-        result = "/var/lib/kappa/verify.json"
-        verify = f"kappa verify --truth /var/lib/kappa/cloud --wait {wait} --json {result}"
-        command = f"rm -f {result}; {verify} >&2; cat {result}"
-        return dict(json.loads(self.compose("run", "--rm", "-T", "--entrypoint", "sh", "verify", "-c", command)))
+        script = verify_script("--truth", "/var/lib/kappa/cloud", "--wait", wait)
+        return dict(json.loads(self.compose("run", "--rm", "-T", "--entrypoint", "sh", "verify", "-c", script)))
 
     def change_image(self) -> None:
         """The same image under another name: every job's container is stopped in good order and made anew."""

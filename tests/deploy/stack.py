@@ -41,6 +41,13 @@ def strike(targets: Sequence[str], kill: Callable[[str], None], count: int, seed
     return chosen
 
 
+def verify_script(*more: object) -> str:
+    """A shell's command that prints what `kappa verify` found, whatever its exit code; fails if that was nothing."""
+    result = "/var/lib/kappa/verify.json"
+    verify = " ".join(map(str, ("kappa verify --json", result, *more)))
+    return f"rm -f {result}; {verify} >&2; cat {result}"
+
+
 def compare_past(moment: float, verify: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any]:
     """The comparison once it covers `moment` (Unix seconds), however it came out; without that it has not passed."""
     deadline = time.monotonic() + seconds

@@ -44,6 +44,7 @@ def test_only_alarms_within_what_is_compared_are_counted(observer, monkeypatch):
     result = observer.result(START + 30 * SECOND, START + 80 * SECOND)
     assert result.false_alarms == [alarms[1]]
     assert not result.passed
+    assert result.facts()["events_passed"]
 
 
 def test_told_is_what_every_partition_has_told(observer, monkeypatch):
