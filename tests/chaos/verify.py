@@ -18,6 +18,7 @@ from connectors.simulator.truth import line_identity, value_identity
 from jobs.archive.tables import Table, tables
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
+from jobs.incidents import fold as incidents
 from jobs.indexer.batch import Message, convert
 from jobs.indexer.indexer import KINDS, index_of
 from jobs.runtime.fold import Input
@@ -77,7 +78,7 @@ def verify(chain: Chain) -> Findings:
     """Compare everything that the chain holds of its generation."""
     findings, truth = Findings(), chain.truth()
     log = {topic.name: read_topic(chain.settings.kafka_bootstrap, topic.name) for topic in chain.topics.archived}
-    records = {name: log[chain.topics[name].name] for name in ("events", "statistics", "novelties")}
+    records = {name: log[chain.topics[name].name] for name in ("events", "statistics", "novelties", "incidents")}
     parsed = {name: [orjson.loads(record.value) for record in records[name]] for name in ("events", "statistics")}
 
     findings.truth("events: truth", check.compare_events(truth, _without_ticks(parsed["events"])))
@@ -88,6 +89,8 @@ def verify(chain: Chain) -> Findings:
     _compare_statistics(findings, records["events"], records["statistics"])
     expected = Counter(_expected_novelties(records["statistics"]))
     findings.multisets("novelties: fold", expected, Counter(_untimed(records["novelties"])))
+    expected = Counter(_expected_incidents(records["novelties"], chain.topics["novelties"].partitions))
+    findings.multisets("incidents: fold", expected, Counter(_untimed(records["incidents"])))
     for table in tables(chain.topics):
         _compare_table(findings, chain, table, [r for topic in table.topics for r in log[topic.name]])
     _compare_documents(findings, chain, log)
@@ -127,6 +130,13 @@ def _expected_novelties(statistics: list[Record]) -> Iterator[tuple[bytes, bytes
         _, told = detector.fold(None, [record.value for record in records], settings)
         for novelty in told:
             yield novelty["machine"].encode(), orjson.dumps(novelty)
+
+
+def _expected_incidents(novelties: list[Record], partitions: int) -> Iterator[tuple[bytes, bytes]]:
+    placed = ((record.place.partition, record.value) for record in novelties)
+    _, told = incidents.fold(None, placed, partitions)
+    for incident in told:
+        yield incident["id"].encode(), orjson.dumps(incident)
 
 
 def _compare_refused(findings: Findings, truth: Path, late: list[Record], rejected: list[Record]) -> None:
