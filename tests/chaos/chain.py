@@ -249,7 +249,8 @@ class Chain:
         }
 
     def catch_up(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Returns when every job has read what there is now."""
+        """Returns when every job has worked, and has read what there is now."""
+        self._await(lambda: self.told() > 0, seconds, lambda: "no window is told")
         ends = self._patient(self.ends)
         self._await(lambda: not self.lag(ends), seconds, lambda: f"still behind: {self.lag(ends)}")
 

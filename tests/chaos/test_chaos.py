@@ -61,14 +61,22 @@ def test_storm_over_broker_and_elasticsearch(chain, play):
 
 
 def test_two_copies_of_one_job(chain, play):
-    """The second fences the first, which says so and ends for good."""
-    with play(chain, "two copies of enrichment") as scenario, second_copy(chain, "enrichment") as (first, second):
-        until(lambda: first.code is not None, START_SECONDS, "both copies run")
-        said = first.output().splitlines()[-1]
-        scenario.notes["the first said"] = said
-        assert first.code == 2 and "another copy of this job runs" in said, first.output()[-900:]
+    """One fences the other, which says so and ends for good."""
+    with play(chain, "two copies of enrichment") as scenario, second_copy(chain, "enrichment") as copies:
+        until(lambda: any(is_refused(copy) for copy in copies), START_SECONDS, "both copies run")
+        (refused,) = [copy for copy in copies if copy.code == 2]
+        said = refused.output().splitlines()[-1]
+        scenario.notes[f"{refused.name} said"] = said
+        assert "another copy of this job runs" in said, refused.output()[-900:]
         chain.catch_up()
-        assert second.code is None, second.output()[-900:]
+        assert [copy.code for copy in copies if copy is not refused] == [None]
+
+
+def is_refused(copy: Job) -> bool:
+    """Whether it ended for good. If both began one batch at the same time, Spark fails one, to be started again."""
+    if copy.code not in (None, 2):
+        copy.start()
+    return copy.code == 2
 
 
 def test_two_indexers(chain, play):
