@@ -8,6 +8,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+FLINK := .venv-flink
 OTELCOL := build/otelcol/otelcol
 IMAGE := ghcr.io/kappa/kappa:0.1.0
 # What `make quality` measures, of what is there, and beside what
@@ -107,14 +108,15 @@ chart-readme: setup ## Write charts/kappa/README.md from the comments of values.
 	$(BIN)/python -m charts.readme
 
 .PHONY: lock
-lock: $(VENV)/.installed ## Resolve pyproject.toml into the three lock files
+lock: $(VENV)/.installed ## Resolve what the project asks for into its lock files
 	@$(BIN)/python -m pip install -q uv==$(UV_VERSION)
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
+	$(COMPILE) tests/bench/flink/requirements.in -o tests/bench/flink/requirements.lock
 
 .PHONY: bench
-bench: setup ## Find the events a second that the chain sustains, stage costs and limits; build/bench.json, 1.5 hours on a quiet machine
+bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs and limits; build/bench.json, 1.5 hours on a quiet machine
 	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
 
 .PHONY: bench-sink
@@ -143,6 +145,12 @@ quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha and simul
 		if [ -d "$(DATA)/$$set" ]; then sets+=("--$$set" "$(DATA)/$$set"); \
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
 	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10
+
+# Its packages don't go with ours.
+$(FLINK)/.installed: tests/bench/flink/requirements.lock
+	$(PYTHON) -m venv --clear $(FLINK)
+	@$(FLINK)/bin/python -m pip install -q --require-hashes -r tests/bench/flink/requirements.lock
+	@touch $@
 
 $(VENV)/.peers: requirements-bench.lock $(VENV)/.installed
 	@$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.lock

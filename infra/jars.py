@@ -17,7 +17,7 @@ from infra.jdk import MAVEN_JAVA, SPARK_JAVA, find_jdk, find_maven
 from infra.processes import run
 from infra.settings import load_settings
 
-Part = Literal["compiler", "spark", "kafka", "elasticsearch"]
+Part = Literal["compiler", "spark", "kafka", "elasticsearch", "flink"]
 
 POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
@@ -27,6 +27,7 @@ GOALS: dict[Part, str] = {
     "spark": "dependency:copy-dependencies",
     "kafka": "dependency:copy-dependencies",
     "elasticsearch": "dependency:unpack",
+    "flink": "dependency:copy-dependencies",  # of the benchmark
 }
 
 

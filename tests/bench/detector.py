@@ -131,31 +131,37 @@ def _peak_memory() -> int:
 def spark(series: int, batches: int, windows: int, shards: int) -> dict[str, float]:
     """Kafka's rows, from files, through the job's fold and its state store; the first two batches don't count."""
     with tempfile.TemporaryDirectory() as home:
-        log = Path(home) / "log"
-        _write_log(log, Fleet(series), batches, windows, shards)
+        log, rest = Path(home) / "log", Path(home) / "rest"
+        log.mkdir()
+        rest.mkdir()
+        fleet = Fleet(series)
+        for batch in range(batches):
+            _write_log((log if batch < 2 else rest) / f"{batch:06}.parquet", fleet, batch, windows, shards)
         session = open_session("bench-detector", Settings(home=Path(home), shuffle_partitions=shards))
-        before = _cpu_seconds()
         query = _start(session, log, Path(home) / "checkpoint", shards)
+        query.processAllAvailable()
+        before = _cpu_seconds()
+        for file in sorted(rest.iterdir()):
+            file.rename(log / file.name)
         query.processAllAvailable()
         spent, progress = _cpu_seconds() - before, query.recentProgress
         query.stop()
         session.stop()
     times = [one["durationMs"]["triggerExecution"] / 1e3 for one in progress if one["numInputRows"]][2:]
+    updates = series * windows * len(times)
     return {
-        "updates_per_second": series * windows * len(times) / sum(times),
-        "updates_per_cpu_second": series * windows * batches / spent,
+        "updates_per_second": updates / sum(times),
+        "updates_per_cpu_second": updates / spent,
         "seconds_per_batch": float(np.median(times)),
         "updates_per_batch": series * windows,
     }
 
 
-def _write_log(folder: Path, fleet: Fleet, batches: int, windows: int, shards: int) -> None:
-    """A file a batch, in the order of their names and times."""
-    folder.mkdir()
-    for batch in range(batches):
-        first = FIRST + batch * windows
-        rows = [_rows(fleet, number, shards) for number in range(first, first + windows)]
-        pq.write_table(pa.concat_tables(rows), folder / f"{batch:06}.parquet")
+def _write_log(file: Path, fleet: Fleet, batch: int, windows: int, shards: int) -> None:
+    """A batch's windows. Files are read in the order of their times."""
+    first = FIRST + batch * windows
+    rows = [_rows(fleet, number, shards) for number in range(first, first + windows)]
+    pq.write_table(pa.concat_tables(rows), file)
 
 
 def _rows(fleet: Fleet, window: int, shards: int) -> pa.Table:
@@ -179,9 +185,8 @@ def _start(session: SparkSession, log: Path, checkpoint: Path, shards: int) -> S
 
 
 def _cpu_seconds() -> float:
-    """Of this process's children: the JVM, and the Python workers below it."""
-    times = [child.cpu_times() for child in psutil.Process().children(recursive=True)]
-    return sum(one.user + one.system for one in times)
+    """Of this process's children: the JVM, and the Python workers below it, also those that have ended."""
+    return sum(sum(child.cpu_times()[:4]) for child in psutil.Process().children(recursive=True))
 
 
 @app.command()

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 STOP_SECONDS = 120.0
+KAPPA = (sys.executable, "-m", "jobs.cli")
 # What an outage of the broker makes a starting job say; starting again is then right.
 OUTAGE = "no broker answers"
 
@@ -30,12 +31,13 @@ def _session(process: psutil.Process) -> int | None:
 
 @dataclass
 class Job:
-    """One `kappa` command, started again by `tend` whenever it has died."""
+    """One `kappa` command, or another program's, started again by `tend` whenever it has died."""
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
     log: Path
+    program: tuple[str, ...] = KAPPA
     extra: dict[str, str] = field(default_factory=dict)  # environment of the next starts
     process: subprocess.Popen[bytes] | None = None
     sessions: list[int] = field(default_factory=list)
@@ -47,7 +49,7 @@ class Job:
         with self.log.open("ab") as log:
             self.log_start = log.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jobs.cli", *self.command],
+                [*self.program, *self.command],
                 env={**os.environ, **self.environment, **self.extra},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

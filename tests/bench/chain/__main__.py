@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from tests.bench.chain.peer import versus
 from tests.bench.chain.trial import Shape, apart, trial
 
 # Neighbouring rates, one sustained and the other not, are near enough at this ratio.
@@ -39,10 +40,12 @@ def main(
         int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER; of single events 31 times as many.")
     ] = 50_000,
     trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 5,
+    flink: Annotated[Path, typer.Option(help="A Python that has Flink.")] = Path(".venv-flink/bin/python"),
+    peer_rate: Annotated[int, typer.Option(help="Events a second for Flink and us; 0: leave it out.")] = 40_000,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/bench.json"),
 ) -> None:
     """Find the rates that the chain sustains. Example: python -m tests.bench.chain --rate 20000 --single-rate 0"""
-    facts: dict[str, dict[str, Any]] = {part: {} for part in ("chain", "limit", "stages", "shape", "trials")}
+    facts: dict[str, dict[str, Any]] = {part: {} for part in ("chain", "limit", "stages", "shape", "trials", "flink")}
     report.parent.mkdir(exist_ok=True)
     batched, singles = (rate, METRICS_TOPIC, max_offsets), (single_rate, LINES_TOPIC, max_offsets * POINTS)
     for name, (begin, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
@@ -58,6 +61,11 @@ def main(
         facts["limit"][name], facts["stages"][name] = parts["limit"], parts["stages"]
         report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
         console.print(table(name, trials), parts)
+    if peer_rate:
+        settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(max_offsets)}
+        facts["flink"] = versus(Shape(machines, warm, seconds, settings), peer_rate, flink)
+        report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+        console.print(facts["flink"])
 
 
 def search(shape: Shape, begin: int, most: int, topic: str) -> list[Trial]:

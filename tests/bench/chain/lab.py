@@ -81,7 +81,7 @@ class Lab:
 
     def stop(self, *names: str) -> None:
         """End jobs, or all, at once: nobody needs what they would still write."""
-        for name in names or STAGES:
+        for name in names or self.jobs:
             self.jobs[name].clean()
 
     def leaders(self, *names: str) -> dict[str, int]:
