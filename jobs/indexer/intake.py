@@ -8,12 +8,13 @@ from typing import Any
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
 
 from infra.errors import UserError
 from infra.kafka import client_config
 from jobs.indexer.batch import Message
 from jobs.runtime.metrics import LAG
+from jobs.runtime.progress import latest_offsets
 
 BATCH_RECORDS = 5_000
 BATCH_BYTES = 8_000_000
@@ -167,12 +168,10 @@ class Intake:
         self._next_measure = time.monotonic() + LAG_SECONDS
         try:
             places = self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS)
-            ends = self._admin.list_offsets(
-                {TopicPartition(place.topic, place.partition): OffsetSpec.latest() for place in places},  # type: ignore[no-untyped-call]
-                request_timeout=BROKER_SECONDS,
-            )
-            for place, end in zip(places, ends.values(), strict=True):
-                lag = end.result().offset - max(place.offset, 0)
+            partitions = [(place.topic, place.partition) for place in places]
+            ends = latest_offsets(self._admin, partitions, BROKER_SECONDS)
+            for place in places:
+                lag = ends[place.topic, place.partition] - max(place.offset, 0)
                 LAG.labels("indexer", place.topic, place.partition).set(max(lag, 0))
         except KafkaException as error:
             _log.warning("lag unknown", reason=error.args[0].str())

@@ -13,6 +13,9 @@ from infra.errors import UserError
 from infra.topics import Topic, TopicMap
 from jobs.runtime.checkpoint import Offsets
 
+# The client knows other leaders than the brokers do.
+_STALE = {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
+
 
 class TakenOverError(UserError):
     """Another copy of this job has begun to write: this one must end, and not be started again."""
@@ -109,11 +112,22 @@ class Ticker:
         return tick
 
 
-def latest_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]]) -> Offsets:
+def latest_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]], seconds: float = 30) -> Offsets:
     """The ends of `partitions`, open transactions included: what is not yet committed still holds a tick back."""
     end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     wanted = {TopicPartition(topic, number): end for topic, number in partitions}
-    found = admin.list_offsets(wanted, request_timeout=30)
+    try:
+        return _offsets(admin, wanted, seconds)
+    except KafkaException as error:
+        if error.args[0].code() not in _STALE:
+            raise
+    # The client would ask with the leaders of before a broker's restart for ever.
+    admin.list_topics(timeout=seconds)
+    return _offsets(admin, wanted, seconds)
+
+
+def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], seconds: float) -> Offsets:
+    found = admin.list_offsets(wanted, request_timeout=seconds)
     return {(p.topic, p.partition): future.result().offset for p, future in found.items()}
 
 

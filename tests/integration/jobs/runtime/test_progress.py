@@ -11,7 +11,10 @@ from connectors.sinks.kafka import ProgressError, SinkSettings
 from infra.admin import connect
 from infra.jars import default_jars
 from infra.jdk import KAFKA_JAVA, find_jdk
-from jobs.runtime.progress import Closing, TakenOverError
+from infra.local.kafka import KafkaBroker
+from jobs.runtime.progress import Closing, TakenOverError, latest_offsets
+from tests.integration.conftest import free_ports
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -99,3 +102,25 @@ def ticks(settings):
         found.append(message.value())
     consumer.close()
     return found
+
+
+def test_the_ends_are_known_after_a_brokers_restart(tmp_path):
+    broker = KafkaBroker(tmp_path, free_ports(2), heap="300m", jars=default_jars())
+    try:
+        admin = connect(started(broker).address)
+        admin.create_topics([NewTopic("ends", 2)])["ends"].result(30)
+        producer = Producer({"bootstrap.servers": broker.address})
+        producer.produce("ends", b"1", partition=1)
+        assert not producer.flush(30)
+        assert latest_offsets(admin, [("ends", 0), ("ends", 1)]) == {("ends", 0): 0, ("ends", 1): 1}
+        broker.kill()
+        started(broker)
+        assert latest_offsets(admin, [("ends", 0), ("ends", 1)]) == {("ends", 0): 0, ("ends", 1): 1}
+    finally:
+        broker.kill()
+
+
+def started(broker: KafkaBroker) -> KafkaBroker:
+    broker.spawn()
+    until(broker.ready, broker.ready_seconds, "the broker does not start")
+    return broker
