@@ -45,7 +45,8 @@ class PeerLab(Lab):
         """Those that Flink writes, with as many partitions as ours."""
         names = [f"{self._group(stage)}{suffix}" for stage in STAGES for suffix in ("", ".late")]
         wanted = [NewTopic(name, self.topics["events"].partitions) for name in names]
-        for created in connect(self.broker.address).create_topics(wanted).values():
+        admin = connect(self.broker.address)  # without a name it would end before its answer comes
+        for created in admin.create_topics(wanted).values():
             created.result(30)
 
     def _command(self, stage: str) -> tuple[str, ...]:
