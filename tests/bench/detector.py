@@ -128,7 +128,7 @@ def _peak_memory() -> int:
     return 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 
 
-def spark(series: int, batches: int, windows: int, shards: int) -> dict[str, float]:
+def spark(series: int, batches: int, windows: int, shards: int, memory: str) -> dict[str, float]:
     """Kafka's rows, from files, through the job's fold and its state store; the first two batches don't count."""
     with tempfile.TemporaryDirectory() as home:
         log, rest = Path(home) / "log", Path(home) / "rest"
@@ -137,7 +137,9 @@ def spark(series: int, batches: int, windows: int, shards: int) -> dict[str, flo
         fleet = Fleet(series)
         for batch in range(batches):
             _write_log((log if batch < 2 else rest) / f"{batch:06}.parquet", fleet, batch, windows, shards)
-        session = open_session("bench-detector", Settings(home=Path(home), shuffle_partitions=shards))
+        session = open_session(
+            "bench-detector", Settings(home=Path(home), shuffle_partitions=shards, driver_memory=memory)
+        )
         query = _start(session, log, Path(home) / "checkpoint", shards)
         query.processAllAvailable()
         before = _cpu_seconds()
@@ -196,6 +198,9 @@ def main(
     batches: Annotated[int, typer.Option(help="Through Spark.")] = 8,
     windows_per_batch: Annotated[int, typer.Option(help="10 of 2,000 machines are a job's 20,000 records.")] = 10,
     shards: Annotated[int, typer.Option(help="Through Spark.")] = 4,
+    memory: Annotated[
+        str, typer.Option(help="KAPPA_DRIVER_MEMORY; a shard's state is copied there several times.")
+    ] = "2g",
     report: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/detector.json"),
 ) -> None:
     """Measure the model, one shard in a process of its own, and the job's fold in Spark."""
@@ -206,7 +211,7 @@ def main(
     console.print("shard", found["shard"])
     found["core"] = core(series, windows)
     console.print("core", found["core"])
-    found["spark"] = spark(series, batches, windows_per_batch, shards)
+    found["spark"] = spark(series, batches, windows_per_batch, shards, memory)
     table = Table("", "", "", box=None)
     for part in ("core", "shard", "spark"):
         for name, figure in found[part].items():
