@@ -197,7 +197,7 @@ def main(
     windows: Annotated[int, typer.Option(help="Measured ones of the model.")] = 2 * SCALES[1],
     batches: Annotated[int, typer.Option(help="Through Spark.")] = 8,
     windows_per_batch: Annotated[int, typer.Option(help="10 of 2,000 machines are a job's 20,000 records.")] = 10,
-    shards: Annotated[int, typer.Option(help="Through Spark.")] = 4,
+    shards: Annotated[int, typer.Option(help="Through Spark.")] = 8,
     memory: Annotated[
         str, typer.Option(help="KAPPA_DRIVER_MEMORY; a shard's state is copied there several times.")
     ] = "2g",
