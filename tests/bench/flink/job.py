@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--connector", type=Path, required=True, help="the Kafka connector's jar")
     parser.add_argument("--checkpoints", type=Path, required=True, help="a folder")
     parser.add_argument("values", nargs="*", help="name=value, for the names in the file")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     own = {
         "pipeline.jars": arguments.connector.resolve().as_uri(),
         "execution.checkpointing.dir": arguments.checkpoints.resolve().as_uri(),
