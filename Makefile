@@ -146,7 +146,7 @@ quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha and simul
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
 	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10
 
-# Its packages don't go with ours.
+# Its packages don't go with ours; Flink 2.2 needs Python 3.9 to 3.12.
 $(FLINK)/.installed: tests/bench/flink/requirements.lock
 	$(PYTHON) -m venv --clear $(FLINK)
 	@$(FLINK)/bin/python -m pip install -q --require-hashes -r tests/bench/flink/requirements.lock
