@@ -2,9 +2,10 @@
 
 import subprocess
 import uuid
+from contextlib import suppress
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from connectors.sinks.kafka import ProgressError, SinkSettings
@@ -112,12 +113,20 @@ def test_the_ends_are_known_after_a_brokers_restart(tmp_path):
         producer = Producer({"bootstrap.servers": broker.address})
         producer.produce("ends", b"1", partition=1)
         assert not producer.flush(30)
-        assert latest_offsets(admin, [("ends", 0), ("ends", 1)]) == {("ends", 0): 0, ("ends", 1): 1}
+        await_ends(admin, {("ends", 0): 0, ("ends", 1): 1})
         broker.kill()
         started(broker)
-        assert latest_offsets(admin, [("ends", 0), ("ends", 1)]) == {("ends", 0): 0, ("ends", 1): 1}
+        await_ends(admin, {("ends", 0): 0, ("ends", 1): 1})
     finally:
         broker.kill()
+
+
+def await_ends(admin, expected):
+    def are_known():
+        with suppress(KafkaException):  # leaders are elected a moment after a broker's start
+            return latest_offsets(admin, expected) == expected
+
+    until(are_known, 60, "the ends are not known")
 
 
 def started(broker: KafkaBroker) -> KafkaBroker:
