@@ -126,7 +126,7 @@ def await_ends(admin, expected):
         with suppress(KafkaException):  # leaders are elected a moment after a broker's start
             return latest_offsets(admin, expected) == expected
 
-    until(are_known, 60, "the ends are not known")
+    until(are_known, 120, "the ends are not known")
 
 
 def started(broker: KafkaBroker) -> KafkaBroker:
