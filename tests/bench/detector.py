@@ -38,6 +38,7 @@ PER_MACHINE = 50  # series, a tenth of them log templates
 FIRST = 180_000_000  # window number
 WARM = 2 * SCALES[-1]  # windows
 COPIES = 10
+UNCOUNTED = 2  # batches in which the JVM compiles and all series are new
 SCHEMA = "topic string, partition int, offset long, value binary"
 app = typer.Typer(add_completion=False)
 
@@ -129,14 +130,14 @@ def _peak_memory() -> int:
 
 
 def spark(series: int, batches: int, windows: int, shards: int, memory: str) -> dict[str, float]:
-    """Kafka's rows, from files, through the job's fold and its state store; the first two batches don't count."""
+    """Kafka's rows, from files, through the job's fold and its state store; the first batches don't count."""
     with tempfile.TemporaryDirectory() as home:
         log, rest = Path(home) / "log", Path(home) / "rest"
         log.mkdir()
         rest.mkdir()
         fleet = Fleet(series)
         for batch in range(batches):
-            _write_log((log if batch < 2 else rest) / f"{batch:06}.parquet", fleet, batch, windows, shards)
+            _write_log((log if batch < UNCOUNTED else rest) / f"{batch:06}.parquet", fleet, batch, windows, shards)
         session = open_session(
             "bench-detector", Settings(home=Path(home), shuffle_partitions=shards, driver_memory=memory)
         )
@@ -149,7 +150,7 @@ def spark(series: int, batches: int, windows: int, shards: int, memory: str) -> 
         spent, progress = _cpu_seconds() - before, query.recentProgress
         query.stop()
         session.stop()
-    times = [one["durationMs"]["triggerExecution"] / 1e3 for one in progress if one["numInputRows"]][2:]
+    times = [one["durationMs"]["triggerExecution"] / 1e3 for one in progress if one["numInputRows"]][UNCOUNTED:]
     updates = series * windows * len(times)
     return {
         "updates_per_second": updates / sum(times),

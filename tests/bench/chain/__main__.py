@@ -47,12 +47,16 @@ def main(
     """Find the rates that the chain sustains. Example: python -m tests.bench.chain --rate 20000 --single-rate 0"""
     facts: dict[str, dict[str, Any]] = {part: {} for part in ("chain", "limit", "stages", "shape", "trials", "flink")}
     report.parent.mkdir(exist_ok=True)
+
+    def shape_of(most_offsets: int) -> Shape:
+        settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(most_offsets)}
+        return Shape(machines, warm, seconds, settings)
+
     batched, singles = (rate, METRICS_TOPIC, max_offsets), (single_rate, LINES_TOPIC, max_offsets * POINTS)
     for name, (begin, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
         if not begin:
             continue
-        settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(most_offsets)}
-        shape = Shape(machines, warm, seconds, settings)
+        shape = shape_of(most_offsets)
         facts["shape"][name] = asdict(shape)
         trials = facts["trials"][name] = search(shape, begin, most, topic)
         found = facts["chain"][name] = sustained(trials)
@@ -62,8 +66,7 @@ def main(
         report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
         console.print(table(name, trials), parts)
     if peer_rate:
-        settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(max_offsets)}
-        facts["flink"] = versus(Shape(machines, warm, seconds, settings), peer_rate, flink)
+        facts["flink"] = versus(shape_of(max_offsets), peer_rate, flink)
         report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
         console.print(facts["flink"])
 

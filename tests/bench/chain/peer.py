@@ -43,7 +43,7 @@ class PeerLab(Lab):
 
     def create_topics(self) -> None:
         """Those that Flink writes, with as many partitions as ours."""
-        names = [f"{self._group(stage)}{suffix}" for stage in STAGES for suffix in ("", ".late")]
+        names = [*map(self._group, STAGES), f"{self._group('enrichment')}.late"]
         wanted = [NewTopic(name, self.topics["events"].partitions) for name in names]
         admin = connect(self.broker.address)  # without a name it would end before its answer comes
         for created in admin.create_topics(wanted).values():
@@ -51,15 +51,15 @@ class PeerLab(Lab):
 
     def _command(self, stage: str) -> tuple[str, ...]:
         (connector,) = fetch("flink", default_jars()).glob("flink-sql-connector-kafka-*.jar")
-        group, raw = self._group(stage), next(t for t in self.topics.telemetry if t.name == METRICS_TOPIC)
-        assert raw.lateness
+        group, lateness = self._group(stage), self.topics[METRICS_TOPIC].lateness
+        assert lateness
         values = {
             "topic": self._source(stage),
             "out": group,
             "group": group,
             "bootstrap": self.broker.address,
             "inventory": self.topics["inventory"].name,
-            "lateness_ms": int(raw.lateness.total_seconds() * 1000),
+            "lateness_ms": int(lateness.total_seconds() * 1000),
         }
         options = ("--connector", str(connector), "--checkpoints", str(self.home / group))
         return (stage, *options, *(f"{name}={value}" for name, value in values.items()))
