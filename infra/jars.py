@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,9 @@ Part = Literal["compiler", "spark", "kafka", "elasticsearch", "flink"]
 
 POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
-OWN = Path(__file__).parents[1] / "connectors" / "sinks" / "KafkaTask.java"  # goes along with Spark's jars
+_CONNECTORS = Path(__file__).parents[1] / "connectors"
+# What goes along with Spark's jars.
+OWN = (_CONNECTORS / "sinks" / "KafkaTask.java", _CONNECTORS / "sources" / "OtlpMetricsJson.java")
 GOALS: dict[Part, str] = {
     "compiler": "dependency:copy-dependencies",
     "spark": "dependency:copy-dependencies",
@@ -65,7 +67,7 @@ def _is_current(stamp: Path, digest: str) -> bool:
 
 
 def _digest(part: Part) -> str:
-    sources = [POMS / "pom.xml", POMS / part / "pom.xml", *([OWN] if part == "spark" else [])]
+    sources = [POMS / "pom.xml", POMS / part / "pom.xml", *(OWN if part == "spark" else ())]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
@@ -90,16 +92,16 @@ def _maven(part: Part, target: Path) -> None:
         raise UserError(f"mvn: could not fetch {part}: {fault.removeprefix('[ERROR] ')}")
 
 
-def _compile(source: Path, target: Path, jars: Path) -> None:
+def _compile(sources: Sequence[Path], target: Path, jars: Path) -> None:
     """Make `kappa.jar` in `target`, against the jars there and those of pyspark. Eclipse's compiler needs no JDK."""
     (compiler,) = fetch("compiler", jars).glob("ecj-*.jar")
     class_path = os.pathsep.join(str(jar) for jar in (*_pyspark().glob("jars/*.jar"), *target.glob("*.jar")))
     java = find_jdk(SPARK_JAVA, "Spark") / "bin" / "java"
     with tempfile.TemporaryDirectory(dir=jars) as classes:
         options = ["-proc:none", "-nowarn", "--release", str(SPARK_JAVA), "-cp", class_path, "-d", classes]
-        code, output = run([java, "-jar", compiler, *options, source])
+        code, output = run([java, "-jar", compiler, *options, *sources])
         if code:
-            raise UserError(f"{source.name}: does not compile: {output.strip()}")
+            raise UserError(f"kappa.jar: does not compile: {output.strip()}")
         with zipfile.ZipFile(target / "kappa.jar", "w") as jar:
             for path in sorted(Path(classes).rglob("*.class")):
                 # Without a time of its own: the same source gives the same jar.

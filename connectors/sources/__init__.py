@@ -21,7 +21,7 @@ from infra.errors import UserError
 Decoder = Callable[[DataFrame], DataFrame]
 
 PYTHON_ONLY = {"otlp_logs_proto", "otlp_metrics_proto"}
-_HELPERS = {"columns", "otlp", "otlp_arrow", "otlp_metrics_columns", "otlp_values", "records"}
+_HELPERS = {"columns", "otlp", "otlp_arrow", "otlp_values", "records"}
 
 
 def formats() -> list[str]:

@@ -20,7 +20,7 @@ ATTRIBUTES_SCHEMA = f"ARRAY<STRUCT<key STRING, value {VALUE_SCHEMA}>>"
 
 
 def resources(df: DataFrame, field: str, scopes_schema: str) -> DataFrame:
-    """One row for each resource: `batch`, `scopes`, `machine`, `resource` and `identity` (see `series`), or `error`.
+    """One row for each resource: `batch`, `scopes`, `machine` and `resource`, or `error`.
 
     `field` is the request's only one: `resourceMetrics` or `resourceLogs`.
     """
@@ -33,10 +33,8 @@ def resources(df: DataFrame, field: str, scopes_schema: str) -> DataFrame:
     )
     items = F.when(F.col("error").isNull(), found)
     rows = exploded.select(*df.columns, "error", F.posexplode_outer(items).alias("batch", "item"))
-    return (
-        rows.withColumn("resource", as_map(entries(F.col("item")["resource"]["attributes"])))
-        .withColumn("machine", machine(F.col("resource")))
-        .withColumn("identity", _identity(F.col("resource"), F.col("machine")))
+    return rows.withColumn("resource", as_map(entries(F.col("item")["resource"]["attributes"]))).withColumn(
+        "machine", machine(F.col("resource"))
     )
 
 
@@ -84,13 +82,3 @@ def series(name: Column, pairs: Column) -> Column:
     # concat_ws, since concat works out its type anew for each row inside a lambda.
     labelled = F.concat_ws("", name, F.lit("{"), F.array_join(texts, ","), F.lit("}"))
     return F.when(F.size(pairs) == 0, name).otherwise(labelled)
-
-
-def joined(pairs: Column, others: Column) -> Column:
-    """Both arrays of entries as one."""
-    return F.when(F.size(others) == 0, pairs).otherwise(F.concat(pairs, others))
-
-
-def _identity(resource: Column, machine_name: Column) -> Column:
-    pairs = [F.struct(F.lit(key).alias("key"), F.element_at(resource, key).alias("value")) for key in SERIES_KEYS]
-    return F.filter(F.array(*pairs), lambda pair: pair["value"] != machine_name)

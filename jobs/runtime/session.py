@@ -12,6 +12,9 @@ from jobs.runtime.settings import Settings
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+# Java's default, G1, works beside the job: a fifth of enrichment's CPU time. Nobody waits for a batch's pauses.
+_GC = "-XX:+UseParallelGC"
+
 _FIXED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -63,7 +66,7 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
         .config("spark.driver.memory", settings.driver_memory)
         .config("spark.local.dir", str(scratch))
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j_file()}")
+        .config("spark.driver.extraJavaOptions", f"{_GC} -Dlog4j2.configurationFile={log4j_file()}")
         .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     )
     for key, value in {**settings.spark_conf, **_FIXED, **extra}.items():

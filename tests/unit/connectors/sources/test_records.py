@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.sources import lines_json, otlp_metrics_json, records
+from connectors.sources import lines_json, records
 from connectors.sources.otlp_values import labels
 from connectors.sources.records import UnusableError, double, every, integer, render, series, time
+from tests.unit.connectors.sources import reference
 
 T = 1795245484412222354
 
@@ -121,9 +122,9 @@ documents = st.recursive(
 def test_whatever_the_json_is_there_are_rows_or_a_code(document):
     for read, value in (
         (lines_json.read, document),
-        (otlp_metrics_json.read, document),
-        (otlp_metrics_json.read, {"resourceMetrics": [{"scopeMetrics": [{"metrics": [document]}]}]}),
-        (otlp_metrics_json.read, {"resourceMetrics": [{"resource": document, "scopeMetrics": document}]}),
+        (reference.read, document),
+        (reference.read, {"resourceMetrics": [{"scopeMetrics": [{"metrics": [document]}]}]}),
+        (reference.read, {"resourceMetrics": [{"resource": document, "scopeMetrics": document}]}),
     ):
         try:
             batches = read(json.dumps(value).encode())
