@@ -12,6 +12,7 @@ from jobs.detector.model import FIELDS, Phase
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.replay.checkpoints import Store
+from jobs.runtime.fold import decoded
 from jobs.runtime.settings import Settings
 
 Series = dict[str, Any]
@@ -29,7 +30,7 @@ def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
     spark.conf.set("spark.sql.streaming.internal.stateStore.partitions", partitions(store))
     assert spark.streams.active is not None  # touched: else a session without queries has no state store coordinator
     rows = spark.read.format("statestore").load(checkpoint).select("key.*", "value.*").collect()
-    return {int(row["shard"]): bytes(row["groupState"]["state"]) for row in rows}
+    return {int(row["shard"]): decoded(row["groupState"]["state"]) for row in rows}
 
 
 def partitions(checkpoint: Store) -> int:

@@ -56,3 +56,13 @@ def test_whole_numbers_take_as_many_bytes_as_they_need(values, width):
     block = pack({}, {"n": thousand})
     assert len(block) - thousand.size * width < 64
     assert unpack(block)[1]["n"].tolist() == values * 1000
+
+
+@pytest.mark.parametrize(
+    ("steps", "width"), [([0, 127], 1), ([-(2**15), 2**15 - 1], 2), ([2**31, -(2**31)], 8), ([2**62, 2**62], 8)]
+)
+def test_numbers_near_each_other_are_held_as_differences(steps, width):
+    times = 1_795_245_484_412_222_354 + np.cumsum(np.array(steps * 1000))
+    block = pack({}, {"time": times})
+    assert len(block) - times.size * width < 96
+    assert unpack(block)[1]["time"].tolist() == times.tolist()
