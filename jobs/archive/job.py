@@ -42,8 +42,8 @@ class TableQuery:
 
     def start(self, gate: Gate) -> StreamingQuery:
         """Start it from its checkpoint."""
-        stream = self.context.stream("log", *(topic.name for topic in self.table.topics), headers=True)
         seconds = self.context.settings.archive_trigger_seconds
+        stream = self.context.stream("log", *(t.name for t in self.table.topics), headers=True, seconds=seconds)
         return start_query(
             self.name, self.table.rows(stream), gate.guard(self.name, self._write), self.context, seconds
         )

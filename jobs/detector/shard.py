@@ -80,7 +80,7 @@ class Shard:
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
         # The newest one that a tick has closed, if it has data or not.
-        self.closed: int = header.get("closed", self.window)
+        self.closed: int = header["closed"]
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
         self.model = Scales(settings, arrays)

@@ -36,6 +36,7 @@ from jobs.runtime.settings import Settings
 from jobs.statistics import job as statistics_job
 from jobs.statistics import shard as statistics
 from jobs.statistics.settings import load_windows
+from jobs.statistics.state import PLACE
 
 MANIFEST = "savepoint.json"
 JOBS = {job.name: job for job in (enrichment_job.JOB, statistics_job.JOB, detector_job.JOB)}
@@ -155,7 +156,7 @@ def _markers(sink: SinkSettings) -> Iterator[SavedMarker]:
 def layout(state: bytes) -> dict[str, list[str]]:
     """The names in a packed state: another version of the code that has others can't unpack it."""
     header, columns = unpack(state)
-    return {"header": sorted(header), "columns": sorted(columns)}
+    return {"header": sorted(header), "columns": sorted({name.partition(PLACE)[0] for name in columns})}
 
 
 def expected_layout(job: str) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """What a job has learned: its state, read from its checkpoint while it runs or rests."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,8 @@ from jobs.detector.model import FIELDS, Phase
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.replay.checkpoints import Store
-from jobs.runtime.fold import decoded
+from jobs.runtime.fold import PARTS
+from jobs.runtime.packing import joined
 from jobs.runtime.settings import Settings
 
 Series = dict[str, Any]
@@ -29,8 +31,11 @@ def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
     # Offset logs of version 2 don't hold what the reader takes from those of version 1.
     spark.conf.set("spark.sql.streaming.internal.stateStore.partitions", partitions(store))
     assert spark.streams.active is not None  # touched: else a session without queries has no state store coordinator
-    rows = spark.read.format("statestore").load(checkpoint).select("key.*", "value.*").collect()
-    return {int(row["shard"]): decoded(row["groupState"]["state"]) for row in rows}
+    rows = spark.read.format("statestore").option("stateVarName", PARTS).load(checkpoint).collect()
+    shards: dict[int, dict[str, bytes]] = defaultdict(dict)
+    for row in rows:
+        shards[int(row["key"]["shard"])][row["user_map_key"]["name"]] = bytes(row["user_map_value"]["part"])
+    return {shard: joined(parts) for shard, parts in shards.items()}
 
 
 def partitions(checkpoint: Store) -> int:

@@ -7,19 +7,22 @@ Spark's cost is per group, not per row.
 """
 
 import gc
-from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 import orjson
 import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-# As text: bytes are pickled by Spark as a text of Latin-1, character by character, which took a fifth of a job's time.
-_STATE = "state string"
+from jobs.runtime.packing import joined, places
+
+PARTS = "parts"  # the state variable that holds a shard's
+
 _OUTPUT = (
     "topic string, shard int, key string, value binary, time_unix_nano long,"
     " headers array<struct<key:string,value:binary>>"
@@ -57,32 +60,6 @@ class Output:
 Fold = Callable[[bytes | None, Input], tuple[bytes, list[Output]]]
 
 
-class Kept:
-    """What this worker made of a shard's state last: if no other has folded it since, it needs no decoding."""
-
-    def __init__(self) -> None:
-        self.text, self.state = "", b""
-
-    def decoded(self, text: str) -> bytes:
-        """The packed state."""
-        if text != self.text:
-            self.text, self.state = text, decoded(text)
-        return self.state
-
-    def encoded(self, state: bytes) -> str:
-        """The same as the text that Spark keeps."""
-        self.text, self.state = b2a_base64(state, newline=False).decode("ascii"), state
-        return self.text
-
-
-def decoded(text: str) -> bytes:
-    """A packed state from what Spark keeps of it."""
-    return a2b_base64(text)
-
-
-_KEPT: dict[tuple[str, int], Kept] = {}
-
-
 def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
     """Fold a stream of Kafka rows shard by shard; columns topic, shard, key, value, time_unix_nano, headers."""
     return _folded(frame, fold, F.col("partition"))
@@ -94,21 +71,73 @@ def fold_together(frame: DataFrame, fold: Fold) -> DataFrame:
 
 
 def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
-    def step(key: tuple[int], chunks: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        rows = pd.concat(list(chunks)).sort_values(["partition", "offset"], kind="stable")
-        lists = (rows[name].tolist() for name in ("offset", "value", "partition"))
-        batch = Input(rows["topic"].iloc[0], int(key[0]), *lists)
-        kept = _KEPT.setdefault((batch.topic, batch.shard), Kept())
-        with _no_search_for_cycles():
-            after, outputs = fold(kept.decoded(state.get[0]) if state.exists else None, batch)
-        state.update((kept.encoded(after),))
-        yield _to_frame(int(key[0]), outputs)
-
     return (
         frame.select(shard.alias("shard"), "topic", "partition", "offset", "value")
         .groupBy("shard")
-        .applyInPandasWithState(step, _OUTPUT, _STATE, "append", GroupStateTimeout.NoTimeout)
+        .transformWithStateInPandas(_Shards(fold), _OUTPUT, "append", "none")
     )
+
+
+class _Shards(StatefulProcessor):
+    """Folds each shard's records and keeps its state by part: only parts that changed go to Spark.
+
+    The worker that folded a shard last still has its state. `version` tells whether another has folded it since, or
+    what this one did was not kept.
+    """
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state of a task's shards."""
+        self.version = handle.getValueState("version", "version string")
+        self.parts = handle.getMapState(PARTS, "name string", "part binary")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: object) -> Iterator[pd.DataFrame]:
+        """All new records of a shard."""
+        shard, records = int(key[0]), pd.concat(list(rows)).sort_values(["partition", "offset"], kind="stable")
+        lists = (records[name].tolist() for name in ("offset", "value", "partition"))
+        batch = Input(records["topic"].iloc[0], shard, *lists)
+        known = self.version.get()
+        version = known[0] if known else ""
+        before = self._before(batch, version)
+        with _no_search_for_cycles():
+            after, outputs = self.fold(before, batch)
+        self._keep(before, after)
+        version = _following(version, batch)
+        self.version.update((version,))
+        _WARM[batch.topic, shard] = (version, after)
+        if outputs:
+            yield _to_frame(shard, outputs)
+
+    def _before(self, batch: Input, version: str) -> bytes | None:
+        if not version:
+            return None
+        warm, state = _WARM.pop((batch.topic, batch.shard), ("", b""))
+        if warm == version:
+            return state
+        return joined({name: bytes(part) for (name,), (part,) in self.parts.iterator()})
+
+    def _keep(self, before: bytes | None, after: bytes) -> None:
+        old, new = places(before) if before else {}, places(after)
+        for name, place in new.items():
+            if before is None or name not in old or before[old[name]] != after[place]:
+                self.parts.updateValue((name,), (after[place],))
+        for name in old.keys() - new.keys():
+            self.parts.removeKey((name,))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+# Of this worker: version and state of each shard, by topic.
+_WARM: dict[tuple[str, int], tuple[str, bytes]] = {}
+
+
+def _following(version: str, batch: Input) -> str:
+    """The state's version after a batch: what was folded into it, and in which steps."""
+    last = dict(zip(batch.partitions, batch.offsets, strict=True))
+    return blake2b(f"{version} {batch.topic} {sorted(last.items())}".encode(), digest_size=16).hexdigest()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What a job is: a declaration and a pure transform. The runtime does the rest."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -22,16 +23,19 @@ class Context:
         """The same for topics that are the generation's own: all of them, whatever part of others it replays."""
         return replace(self, settings=self.settings.model_copy(update={"replay": Replay()}))
 
-    def stream(self, source: str, *topics: str, headers: bool = False, bounded: bool = True) -> DataFrame:
+    def stream(
+        self, source: str, *topics: str, headers: bool = False, bounded: bool = True, seconds: float = 0
+    ) -> DataFrame:
         """Kafka's rows of `topics`, committed records only: from their beginning, or what a replay takes of them.
 
-        `bounded`: so many records a batch, as the settings say.
+        `bounded`: so many records a batch, as the settings say; in proportion more if it comes each `seconds` instead.
 
         The checkpoint knows the source by the name `source`, so others can be added beside it later.
         """
         settings, replay = self.settings, self.settings.replay
-        names = replay.subscribed(topics)
-        largest = replay.batch_records(names, settings.max_offsets_per_trigger, settings.trigger_seconds)
+        names, seconds = replay.subscribed(topics), seconds or settings.trigger_seconds
+        most = math.ceil(settings.max_offsets_per_trigger * max(1, seconds / settings.trigger_seconds))
+        largest = replay.batch_records(names, most, seconds)
         rows = (
             self.spark.readStream.format("kafka")
             .name(source)

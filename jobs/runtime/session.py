@@ -32,6 +32,11 @@ _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Larger files are joined by `kappa archive optimize` alone. At 100,000 events/s each batch writes such, and to join
+    # them at once was half of the archive's work.
+    "spark.databricks.delta.autoCompact.minFileSize": str(4 * 2**20),
+    # So many partitions of a table are open at once; by default a task sorts its rows to have one open at a time.
+    "spark.sql.maxConcurrentOutputFileWriters": "32",
     # A record may have megabytes. By default Parquet's reader takes 4096 rows at once and its writer 128 MB, at least a
     # hundred rows: joining the archive's small files ended a JVM of 512 MB, again after each start.
     "spark.sql.parquet.enableVectorizedReader": "false",

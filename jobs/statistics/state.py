@@ -18,6 +18,7 @@ from jobs.statistics.sessions import Sessions
 from jobs.statistics.settings import Sliding, Tumbling, Windows
 from jobs.statistics.windows import Rows
 
+PLACE = "@"  # what follows it in a column's name says which one of many it is
 Columns = TypeVar("Columns", Points, Rows, Sessions)
 Arrays = dict[str, NDArray[Any]]
 
@@ -56,9 +57,9 @@ class State:
         self.waiting = [(series, time, Spread.unpacked(spread)) for series, time, spread in header["waiting"]]
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
         self.store = Store(_horizons(windows))
-        rows = _unpacked(Rows, "panes", columns).split([count for count, *_ in header["panes"]])
-        for part, (_, size, start, facts, spreads) in zip(rows, header["panes"], strict=True):
-            self.store.add(size, Pane(start, part, inventories.unpacked(facts), _spreads(spreads)))
+        for size, start, facts, spreads in header["panes"]:
+            rows = _unpacked(Rows, "panes", columns, _place(size, start))
+            self.store.add(size, Pane(start, rows, inventories.unpacked(facts), _spreads(spreads)))
 
     def to_bytes(self) -> bytes:
         """The packed state."""
@@ -74,7 +75,7 @@ class State:
             "waiting": [[series, time, spread.packed()] for series, time, spread in self.waiting],
             "totals": _packed_spreads(self.totals),
             "panes": [
-                [len(pane.rows), size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]
+                [size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]
                 for size, pane in panes
             ],
             "inventories": inventories.found,
@@ -85,7 +86,9 @@ class State:
             columns |= _packed(f"session{number}", sessions)
         for number, points in enumerate(self.counted):
             columns |= _packed(f"count{number}", points)
-        columns |= _packed("panes", Rows.concatenated([Rows.empty(), *(pane.rows for _, pane in panes)]))
+        columns |= _packed("panes", Rows.empty())  # names the fields, which are those of each pane
+        for size, pane in panes:
+            columns |= _packed("panes", pane.rows, _place(size, pane.start))
         return pack(header, columns)
 
     def forget(self, series: Ints) -> None:
@@ -130,12 +133,17 @@ def _horizons(windows: Windows) -> dict[int, int]:
     return found
 
 
-def _packed(prefix: str, columns: Points | Rows | Sessions) -> Arrays:
-    return {f"{prefix}/{field.name}": getattr(columns, field.name) for field in fields(columns)}
+def _place(size: int, start: int) -> str:
+    """A pane's columns are parts of their own: they are written once."""
+    return f"{PLACE}{size}/{start}"
 
 
-def _unpacked(kind: type[Columns], prefix: str, columns: Arrays) -> Columns:
-    names = [f"{prefix}/{field.name}" for field in fields(kind)]
+def _packed(prefix: str, columns: Points | Rows | Sessions, place: str = "") -> Arrays:
+    return {f"{prefix}/{field.name}{place}": getattr(columns, field.name) for field in fields(columns)}
+
+
+def _unpacked(kind: type[Columns], prefix: str, columns: Arrays, place: str = "") -> Columns:
+    names = [f"{prefix}/{field.name}{place}" for field in fields(kind)]
     return kind(*(columns[name] for name in names)) if names[0] in columns else kind.empty()
 
 

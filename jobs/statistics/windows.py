@@ -1,6 +1,6 @@
 """Window statistics of many series at once, as mergeable rows. No Spark, no state: columns in, columns out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -63,16 +63,6 @@ class Rows:
         if len(parts) == 1:
             return parts[0]
         return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
-
-    def split(self, counts: Sequence[int]) -> Iterator["Rows"]:
-        """The inverse of `concatenated`: so many rows in each part."""
-        ends = np.cumsum(self.length)
-        first = 0
-        for count in counts:
-            last = first + count
-            values = slice(int(ends[first - 1]) if first else 0, int(ends[last - 1]) if last else 0)
-            yield self._plain_at(slice(first, last), self.value[values], self.weight[values])
-            first = last
 
     def by_series(self) -> "Rows":
         """Ordered by series; rows of one series keep their order."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from jobs.runtime.packing import pack, unpack
+from jobs.runtime.packing import joined, pack, places, unpack
 
 KINDS = ("<i8", "<f8", "|u1", "|b1", "<i4")
 columns = st.dictionaries(
@@ -17,11 +17,12 @@ columns = st.dictionaries(
     max_size=4,
 )
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=8)
-headers = st.recursive(
+values = st.recursive(
     scalars.filter(lambda value: value not in (float("inf"), float("-inf"))),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=8,
 )
+headers = st.dictionaries(st.text(max_size=5), values, max_size=3)
 
 
 @given(headers, columns)
@@ -39,6 +40,22 @@ def test_the_same_content_gives_the_same_bytes(header, table):
     block = pack(header, table)
     assert block == pack(header, {name: column.copy() for name, column in table.items()})
     assert block == pack(*unpack(block))
+
+
+@given(headers, columns)
+def test_a_block_is_put_together_from_its_parts(header, table):
+    block = pack(header, table)
+    at = places(block)
+    assert len(at) == 1 + len(header) + len(table)
+    assert joined({name: block[at[name]] for name in sorted(at)}) == block
+
+
+def test_what_has_not_changed_is_the_same_part():
+    one = pack({"a": 1, "b": "x"}, {"n": np.arange(5), "m": np.arange(3.0)})
+    other = pack({"a": 2, "b": "x"}, {"n": np.arange(9), "m": np.arange(3.0)})
+    there, here = places(one), places(other)
+    changed = {name for name in here if one[there[name]] != other[here[name]]}
+    assert changed == {"head", "value/a", "column/n"}
 
 
 def test_unpacked_columns_can_be_written_to_and_are_nobody_elses():
