@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from jobs.incidents.incident import Incident, Member, Record
+from jobs.runtime.packing import pack, unpack
 
 PHASES = ("start", "update", "end")
 Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`
@@ -30,14 +31,14 @@ class Incidents:
     """The state between two calls, unpacked."""
 
     def __init__(self, partitions: int, state: bytes | None = None) -> None:
-        packed: Record = orjson.loads(state) if state else {"ticks": [0] * partitions, "waiting": [], "open": []}
+        packed: Record = unpack(state)[0] if state else {"ticks": [0] * partitions, "waiting": [], "open": []}
         self.ticks: list[int] = packed["ticks"]
         self.waiting: list[tuple[int, Record]] = [(shard, novelty) for shard, novelty in packed["waiting"]]
         self.open = [Incident.unpacked(incident) for incident in packed["open"]]  # oldest first
 
     def dump(self) -> bytes:
         waiting = sorted(self.waiting, key=_place_in_time)
-        return orjson.dumps({"ticks": self.ticks, "waiting": waiting, "open": [one.packed() for one in self.open]})
+        return pack({"ticks": self.ticks, "waiting": waiting, "open": [one.packed() for one in self.open]}, {})
 
     def feed(self, records: Iterable[Placed]) -> list[Record]:
         """Take records; returns what the slowest partition's tick makes known."""
