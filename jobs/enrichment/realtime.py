@@ -1,7 +1,7 @@
 """`kappa run enrichment --realtime`: events in milliseconds instead of a batch later, with a weaker promise.
 
 Spark's real-time trigger keeps its tasks running over a long batch and writes each record as it comes. It runs neither
-Python nor `foreachBatch`, so this mode has the decoders made of Spark's expressions only (no protobuf), the same
+Python nor `foreachBatch`, so this mode has only the decoders that need no Python (no protobuf), the same
 transform, and Spark's own Kafka sink: at least once, no ticks, Kafka's time of writing. docs/realtime.md says what
 follows from it.
 """

@@ -102,9 +102,9 @@ def stages(spark: SparkSession, count: int) -> dict[str, tuple[int, DataFrame]]:
     found: dict[str, tuple[int, DataFrame]] = {}
     for name, (value, topic, points) in inputs.items():
         raw = records(spark, value, count, topic)
-        forms = {"Python": decoder(name)}
-        if name not in PYTHON_ONLY:
-            forms["Spark's expressions"] = decoder(name, builtin=True)
+        forms = {"usual": decoder(name)}
+        if name not in PYTHON_ONLY and (builtin := decoder(name, builtin=True)) is not forms["usual"]:
+            forms["Spark's expressions"] = builtin
         for form, decode in forms.items():
             decoded = decode(raw)
             found[f"{name}, {form}: decoded"] = (count * points, decoded)

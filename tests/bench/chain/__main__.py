@@ -34,12 +34,12 @@ def main(
     single_rate: Annotated[int, typer.Option(help="The same with one event a record; 0: leave it out.")] = 10_000,
     most: Annotated[int, typer.Option(help="Look for no higher rate.")] = 400_000,
     machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
-    warm: Annotated[int, typer.Option(help="Seconds before a measurement.")] = 60,
+    warm: Annotated[int, typer.Option(help="Seconds before a trial, at 0.3 of its rate.")] = 180,
     seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 180,
     max_offsets: Annotated[
         int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER; of single events 31 times as many.")
     ] = 50_000,
-    trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 5,
+    trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 10,
     flink: Annotated[Path, typer.Option(help="A Python that has Flink.")] = Path(".venv-flink/bin/python"),
     peer_rate: Annotated[int, typer.Option(help="Events a second for Flink and us; 0: leave it out.")] = 40_000,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/bench.json"),

@@ -79,6 +79,11 @@ class Lab:
         assert job.code is None, f"{name} ended: {job.output()[-600:]}"
         return job.said('"started"')
 
+    def check(self) -> None:
+        """Fail if a job that was started has ended."""
+        for name, job in self.jobs.items():
+            assert job.process is None or job.code is None, f"{name} ended: {job.output()[-600:]}"
+
     def stop(self, *names: str) -> None:
         """End jobs, or all, at once: nobody needs what they would still write."""
         for name in names or self.jobs:

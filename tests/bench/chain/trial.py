@@ -22,6 +22,8 @@ LOOK_SECONDS = 5.0
 # sawtooth, whose slope over three minutes seems to be up to (30 / 180)² of it.
 FLAT = 0.03
 DRAIN_SECONDS = 900.0
+WARM_SHARE = 0.3  # of a trial's rate, while the jobs warm up
+LEAD_SECONDS = 60  # at the trial's rate, before it is measured
 DRAINED = 0.999  # of the offsets: Flink doesn't commit those of transactions' markers
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
 TOLD = ("events", "statistics", "novelties")
@@ -58,13 +60,17 @@ def trial(shape: Shape, rate: int, topic: str) -> dict[str, Any]:
     """The whole chain at `rate` events a second: whether it keeps up, what it uses, how late its results are."""
     with shape.lab() as lab:
         lab.start(*STAGES)
-        load = lab.load(rate, shape.warm + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+        singles = topic == LINES_TOPIC
+        # Cold jobs would pile up a backlog that a rate near the limit never lets them work off.
+        lab.load(round(rate * WARM_SHARE), shape.warm, shape.machines, singles=singles).communicate()
+        load = lab.load(rate, LEAD_SECONDS + shape.seconds, shape.machines, singles=singles)
         usage = Usage(lab.leaders(*STAGES))
-        time.sleep(shape.warm)
+        time.sleep(LEAD_SECONDS)
         with Every(LOOK_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
             before = usage.look()
             flows = watch(lab, shape.seconds)
             after = usage.look()
+        lab.check()
         sent = orjson.loads(load.communicate(timeout=120)[0])
     events_per_s = sent["events"] / sent["seconds"]
     million = events_per_s * shape.seconds / 1e6
