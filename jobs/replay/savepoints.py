@@ -28,7 +28,7 @@ from jobs.replay.checkpoints import Store, copy_checkpoint
 from jobs.replay.log import Log
 from jobs.replay.plan import SETTINGS, by_place
 from jobs.replay.registry import Generation
-from jobs.replay.state import blobs, partitions
+from jobs.replay.state import OPERATOR, blobs, moved, partitions
 from jobs.runtime.fold import Input
 from jobs.runtime.packing import unpack
 from jobs.runtime.replay import Offsets
@@ -303,7 +303,11 @@ def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str, own: Ma
     target.remove()
     for name in source.names():
         content = source.read(name)
-        target.write(name, _at_beginning(content, own) if name.startswith("offsets/") else content)
+        if name.startswith("offsets/"):
+            content = _at_beginning(content, own)
+        elif name.startswith(OPERATOR):
+            content = moved(content, settings.checkpoint_of(saved.job))
+        target.write(name, content)
     target.write("metadata", orjson.dumps({"id": identity}))
 
 

@@ -19,6 +19,8 @@ from jobs.runtime.settings import Settings
 
 Series = dict[str, Any]
 
+OPERATOR = "state/0/_metadata/v2"  # of a checkpoint: what its state operator is
+
 
 def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
     """The packed state of each shard as of the last batch that is done, through Spark's state data source.
@@ -40,8 +42,19 @@ def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
 
 def partitions(checkpoint: Store) -> int:
     """In how many parts the state of a query is laid out."""
-    _, operator = checkpoint.read("state/0/_metadata/metadata").splitlines()
+    versions = checkpoint / OPERATOR
+    _, operator = versions.read(max(versions.names(), key=int)).splitlines()
     return int(orjson.loads(operator)["stateStoreInfo"][0]["numPartitions"])
+
+
+def moved(operator: bytes, checkpoint: str) -> bytes:
+    """A file below OPERATOR as that of another checkpoint: Spark writes there where the state's schemas are."""
+    version, text = operator.splitlines()
+    described = orjson.loads(text)
+    for store in described["stateStoreInfo"]:
+        names = [path.rpartition("/state/")[2] for path in store["stateSchemaFilePaths"]]
+        store["stateSchemaFilePaths"] = [f"{checkpoint}/state/{name}" for name in names]
+    return version + b"\n" + orjson.dumps(described)
 
 
 def series(spark: SparkSession, settings: Settings) -> list[Series]:

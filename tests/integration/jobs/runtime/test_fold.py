@@ -1,0 +1,94 @@
+"""A fold's state as Spark keeps it: by part, across workers, and in a copy of its checkpoint."""
+
+import shutil
+
+import numpy as np
+import orjson
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.replay.checkpoints import Store, copy_checkpoint
+from jobs.replay.state import OPERATOR, blobs, moved, partitions
+from jobs.runtime import fold as runtime
+from jobs.runtime.fold import Output, fold_shards
+from jobs.runtime.packing import pack, unpack
+
+ROWS = "topic string, partition int, offset long, value string"
+SHARDS = (0, 3)
+
+
+def running_sum(state, batch):
+    """Keeps all numbers, a column for each ten of them, and tells their sum after each record."""
+    header, columns = unpack(state) if state else ({"sum": 0}, {})
+    outputs = []
+    for offset, value in zip(batch.offsets, batch.values, strict=True):
+        name, number = f"from {offset // 10}", orjson.loads(value)
+        columns[name] = np.append(columns.get(name, np.empty(0, np.int64)), number)
+        columns.pop(f"from {offset // 10 - 3}", None)
+        header["sum"] += number
+        outputs.append(Output(str(batch.shard), b"%d" % header["sum"], offset))
+    return pack(header, columns), outputs
+
+
+def cold(state, batch):
+    """The same, by a worker that never has the state of the batch before."""
+    runtime._WARM.clear()
+    return running_sum(state, batch)
+
+
+@pytest.fixture
+def run(spark, tmp_path):
+    """Feed records, one file a batch, through a fold; gives what it wrote, by shard."""
+
+    def feed(begin, end):
+        rows = [("events", shard, n, str(n * (shard + 1))) for n in range(begin, end) for shard in SHARDS]
+        spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
+
+    def through(fold, checkpoint):
+        stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
+        kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
+        rows = []
+        query = (
+            fold_shards(kafka, fold)
+            .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.orderBy("time_unix_nano").collect()))
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+        return {shard: [int(bytes(row.value)) for row in rows if row.shard == shard] for shard in SHARDS}
+
+    return feed, through
+
+
+def sums(shard, begin, end):
+    return np.cumsum(np.arange(end) * (shard + 1))[begin:].tolist()
+
+
+@pytest.mark.parametrize("fold", [running_sum, cold])
+def test_state_goes_on_from_batch_to_batch(run, tmp_path, fold):
+    feed, through = run
+    for begin, end in ((0, 25), (25, 26), (26, 60)):
+        feed(begin, end)
+    assert through(fold, tmp_path / "checkpoint") == {shard: sums(shard, 0, 60) for shard in SHARDS}
+
+
+def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
+    feed, through = run
+    feed(0, 45)
+    through(running_sum, tmp_path / "checkpoint")
+    copy = tmp_path / "copy"
+    copy_checkpoint(Store.of(str(tmp_path / "checkpoint")), Store.of(str(copy)))
+    assert partitions(Store.of(str(copy))) == int(spark.conf.get("spark.sql.shuffle.partitions"))
+    found = {shard: unpack(state) for shard, state in blobs(spark, str(copy)).items()}
+    assert {shard: header for shard, (header, _) in found.items()} == {
+        shard: {"sum": sums(shard, 0, 45)[-1]} for shard in SHARDS
+    }
+    assert {tuple(columns) for _, columns in found.values()} == {("from 2", "from 3", "from 4")}
+
+    operator = Store.of(str(copy)) / OPERATOR
+    for name in operator.names():
+        operator.write(name, moved(operator.read(name), str(copy)))
+    shutil.rmtree(tmp_path / "checkpoint")
+    feed(45, 50)
+    assert through(running_sum, copy) == {shard: sums(shard, 45, 50) for shard in SHARDS}
