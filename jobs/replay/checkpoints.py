@@ -38,7 +38,7 @@ class Store:
         return sorted(one.path.removeprefix(prefix) for one in found if one.is_file)
 
     def batches(self, kind: str) -> list[int]:
-        """The batches in `offsets` (planned) or `commits` (done), ascending."""
+        """The batches in `offsets` (planned), `commits` (done) or another log of files named by batch, ascending."""
         return sorted(int(name) for name in (self / kind).names() if name.isdigit())
 
     def read(self, name: str) -> bytes:

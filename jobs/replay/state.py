@@ -42,8 +42,7 @@ def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
 
 def partitions(checkpoint: Store) -> int:
     """In how many parts the state of a query is laid out."""
-    versions = checkpoint / OPERATOR
-    _, operator = versions.read(max(versions.names(), key=int)).splitlines()
+    _, operator = checkpoint.read(f"{OPERATOR}/{checkpoint.batches(OPERATOR)[-1]}").splitlines()
     return int(orjson.loads(operator)["stateStoreInfo"][0]["numPartitions"])
 
 

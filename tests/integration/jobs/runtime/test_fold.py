@@ -79,7 +79,8 @@ def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
     through(running_sum, tmp_path / "checkpoint")
     copy = tmp_path / "copy"
     copy_checkpoint(Store.of(str(tmp_path / "checkpoint")), Store.of(str(copy)))
-    assert partitions(Store.of(str(copy))) == int(spark.conf.get("spark.sql.shuffle.partitions"))
+    for checkpoint in (tmp_path / "checkpoint", copy):
+        assert partitions(Store.of(str(checkpoint))) == int(spark.conf.get("spark.sql.shuffle.partitions"))
     found = {shard: unpack(state) for shard, state in blobs(spark, str(copy)).items()}
     assert {shard: header for shard, (header, _) in found.items()} == {
         shard: {"sum": sums(shard, 0, 45)[-1]} for shard in SHARDS
