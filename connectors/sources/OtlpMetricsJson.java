@@ -635,6 +635,22 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     json.append('"');
   }
 
+  private static void quote(StringBuilder json, Map<String, String> texts) {
+    json.append('{');
+    String gap = "";
+    for (Map.Entry<String, String> entry : texts.entrySet()) {
+      quote(json.append(gap), entry.getKey());
+      json.append(':');
+      if (entry.getValue() == null) {
+        json.append("null");
+      } else {
+        quote(json, entry.getValue());
+      }
+      gap = ",";
+    }
+    json.append('}');
+  }
+
   /** What is the same of a series at every scrape: what stands between time and value, and what comes after. */
   private record Labels(String series, String rest) {
 
@@ -666,19 +682,9 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     private static Labels rendered(Key key) {
       StringBuilder series = new StringBuilder(",\"series\":");
       quote(series, series(key));
-      StringBuilder rest = new StringBuilder(",\"attributes\":{");
-      String gap = "";
-      for (Map.Entry<String, String> entry : asMap(key.attributes).entrySet()) {
-        quote(rest.append(gap), entry.getKey());
-        gap = ",";
-        rest.append(':');
-        if (entry.getValue() == null) {
-          rest.append("null");
-        } else {
-          quote(rest, entry.getValue());
-        }
-      }
-      quote(rest.append("},\"name\":"), key.name);
+      StringBuilder rest = new StringBuilder(",\"attributes\":");
+      quote(rest, asMap(key.attributes));
+      quote(rest.append(",\"name\":"), key.name);
       quote(rest.append(",\"type\":"), key.kind.type);
       if (key.unit != null && !key.unit.isEmpty()) {
         quote(rest.append(",\"unit\":"), key.unit);
@@ -882,19 +888,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     }
 
     private void addQuantiles(List<Entry> quantiles) {
-      field("quantiles").append('{');
-      String between = "";
-      for (Map.Entry<String, String> entry : asMap(quantiles).entrySet()) {
-        quote(json.append(between), entry.getKey());
-        between = ",";
-        json.append(':');
-        if (entry.getValue() == null) {
-          json.append("null");
-        } else {
-          quote(json, entry.getValue());
-        }
-      }
-      json.append('}');
+      quote(field("quantiles"), asMap(quantiles));
     }
 
     /**

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 import pandas as pd
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from jobs.runtime.packing import joined, places
 
 PARTS = "parts"  # the state variable that holds a shard's
+_QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
 
 _OUTPUT = (
     "topic string, shard int, key string, value binary, time_unix_nano long,"
@@ -78,6 +80,11 @@ def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
     )
 
 
+_Place = tuple[str | None, str, int]  # query, topic, shard
+# Of this worker: version and state.
+_WARM: dict[_Place, tuple[str, bytes]] = {}
+
+
 class _Shards(StatefulProcessor):
     """Folds each shard's records and keeps its state by part: only parts that changed go to Spark.
 
@@ -98,22 +105,24 @@ class _Shards(StatefulProcessor):
         shard, records = int(key[0]), pd.concat(list(rows)).sort_values(["partition", "offset"], kind="stable")
         lists = (records[name].tolist() for name in ("offset", "value", "partition"))
         batch = Input(records["topic"].iloc[0], shard, *lists)
-        known = self.version.get()
+        task, known = TaskContext.get(), self.version.get()
+        assert task
+        place = (task.getLocalProperty(_QUERY), batch.topic, shard)
         version = known[0] if known else ""
-        before = self._before(batch, version)
+        before = self._before(place, version)
         with _no_search_for_cycles():
             after, outputs = self.fold(before, batch)
         self._keep(before, after)
         version = _following(version, batch)
         self.version.update((version,))
-        _WARM[batch.topic, shard] = (version, after)
+        _WARM[place] = (version, after)
         if outputs:
             yield _to_frame(shard, outputs)
 
-    def _before(self, batch: Input, version: str) -> bytes | None:
+    def _before(self, place: _Place, version: str) -> bytes | None:
         if not version:
             return None
-        warm, state = _WARM.pop((batch.topic, batch.shard), ("", b""))
+        warm, state = _WARM.pop(place, ("", b""))
         if warm == version:
             return state
         return joined({name: bytes(part) for (name,), (part,) in self.parts.iterator()})
@@ -128,10 +137,6 @@ class _Shards(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-# Of this worker: version and state of each shard, by topic.
-_WARM: dict[tuple[str, int], tuple[str, bytes]] = {}
 
 
 def _following(version: str, batch: Input) -> str:
