@@ -20,9 +20,9 @@ ATTRIBUTES_SCHEMA = f"ARRAY<STRUCT<key STRING, value {VALUE_SCHEMA}>>"
 
 
 def resources(df: DataFrame, field: str, scopes_schema: str) -> DataFrame:
-    """One row for each resource: `batch`, `scopes`, `machine` and `resource`, or `error`.
+    """One row for each resource: `batch`, `item`, `machine` and `resource`, or `error`.
 
-    `field` is the request's only one: `resourceMetrics` or `resourceLogs`.
+    `field` is the request's only one, `resourceLogs`, and the items' schema has `scopes_schema`.
     """
     item = f"STRUCT<resource STRUCT<attributes {ATTRIBUTES_SCHEMA}>, {scopes_schema}>"
     parsed = df.withColumn("parsed", columns.parse(F.col("value"), f"STRUCT<{field} ARRAY<{item}>>"))

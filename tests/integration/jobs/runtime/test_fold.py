@@ -30,9 +30,16 @@ def running_sum(state, batch):
     return pack(header, columns), outputs
 
 
+class Forgetful(dict):
+    """Holds nothing."""
+
+    def __setitem__(self, place, state):
+        """Do nothing."""
+
+
 def cold(state, batch):
     """The same, by a worker that never has the state of the batch before."""
-    runtime._WARM.clear()
+    runtime._WARM = Forgetful()  # read before this call, written after it
     return running_sum(state, batch)
 
 
