@@ -46,6 +46,7 @@ _FIXED = {
     "spark.hadoop.parquet.block.size.row.check.min": "10",
     "spark.hadoop.parquet.page.size.row.check.min": "10",
     "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",  # the runner looks twice a second
     # Sources are known by name: a format that is added to the map must not shift the others' offsets.
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
     "spark.sql.streaming.offsetLog.formatVersion": "2",
