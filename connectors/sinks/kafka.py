@@ -156,6 +156,7 @@ class TransactionalSink:
     def __init__(self, settings: SinkSettings) -> None:
         self.settings = settings
         self._written: int | None = None  # the last batch that this process has written
+        self._task: tuple[Any, Any] | None = None  # the JVM's KafkaTask and its settings
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
         """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS and NOTE) as batch `batch_id`.
@@ -175,9 +176,12 @@ class TransactionalSink:
         return _summary(results)
 
     def _run(self, rows: DataFrame, batch_id: int, tasks: int) -> list[dict[str, Any]]:
-        jvm: Any = rows.sparkSession._jvm
-        settings = jvm.kappa.KafkaTask.Settings(*self.settings.of_tasks())
-        return [json.loads(result) for result in jvm.kappa.KafkaTask.write(rows._jdf, settings, batch_id, tasks)]
+        task, settings = self._task = self._task or self._in_jvm(rows.sparkSession._jvm)
+        return [json.loads(result) for result in task.write(rows._jdf, settings, batch_id, tasks)]
+
+    def _in_jvm(self, jvm: Any) -> tuple[Any, Any]:
+        # Once: to look for a Java name, py4j tries to load each part of it as a class.
+        return jvm.kappa.KafkaTask, jvm.kappa.KafkaTask.Settings(*self.settings.of_tasks())
 
     def verify(self, batch_id: int, tasks: int) -> None:
         """Compare every task's marker with what is about to be written; raises ProgressError."""
