@@ -1,11 +1,12 @@
 """`make bench`: how many events a second the chain sustains, what each stage costs, and how far that is from the limit.
 
-Real broker, the jobs and the load as processes of their own, exactly-once, the archive on. Each rate has a broker and
-checkpoints of its own.
+Real broker, the jobs and the load as processes of their own, exactly-once, the archive on. The rate rises, step by
+step, until a stage falls behind.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from math import sqrt
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +17,9 @@ from rich.table import Table
 
 from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain.peer import versus
-from tests.bench.chain.trial import Shape, apart, trial
+from tests.bench.chain.trial import Shape, apart, climb
 
-# Neighbouring rates, one sustained and the other not, are near enough at this ratio.
-NEAR = 1.25
-LEAST = 500  # events a second
+STEP = 1.25  # between two rates
 POINTS = 31  # about so many has a scrape: a batch of single events is as large as one of scrapes
 
 Trial = dict[str, Any]
@@ -34,12 +33,13 @@ def main(
     single_rate: Annotated[int, typer.Option(help="The same with one event a record; 0: leave it out.")] = 10_000,
     most: Annotated[int, typer.Option(help="Look for no higher rate.")] = 400_000,
     machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
-    warm: Annotated[int, typer.Option(help="Seconds before a trial, at 0.3 of its rate.")] = 180,
+    warm: Annotated[int, typer.Option(help="Seconds at the first rate before it is measured.")] = 600,
     seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 180,
     max_offsets: Annotated[
         int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER; of single events 31 times as many.")
     ] = 50_000,
     trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 10,
+    memory: Annotated[str, typer.Option(help="KAPPA_DRIVER_MEMORY.")] = "2g",
     flink: Annotated[Path, typer.Option(help="A Python that has Flink.")] = Path(".venv-flink/bin/python"),
     peer_rate: Annotated[int, typer.Option(help="Events a second for Flink and us; 0: leave it out.")] = 40_000,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/bench.json"),
@@ -49,8 +49,8 @@ def main(
     report.parent.mkdir(exist_ok=True)
 
     def shape_of(most_offsets: int) -> Shape:
-        settings = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(most_offsets)}
-        return Shape(machines, warm, seconds, settings)
+        batch = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(most_offsets)}
+        return Shape(machines, warm, seconds, batch | {"KAPPA_DRIVER_MEMORY": memory})
 
     batched, singles = (rate, METRICS_TOPIC, max_offsets), (single_rate, LINES_TOPIC, max_offsets * POINTS)
     for name, (begin, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
@@ -58,8 +58,13 @@ def main(
             continue
         shape = shape_of(most_offsets)
         facts["shape"][name] = asdict(shape)
-        trials = facts["trials"][name] = search(shape, begin, most, topic)
-        found = facts["chain"][name] = sustained(trials)
+        trials: list[Trial] = facts["trials"].setdefault(name, [])
+        for one in climb(shape, rising(begin, most), topic):
+            trials.append(one)
+            console.print(one)
+            facts["chain"][name] = sustained(trials)
+            report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+        found = facts["chain"][name]
         console.print(f"{name}: {found:,}; now each stage alone, and the limit")
         parts = apart(shape, found or trials[-1]["rate"], topic)
         facts["limit"][name], facts["stages"][name] = parts["limit"], parts["stages"]
@@ -71,27 +76,9 @@ def main(
         console.print(facts["flink"])
 
 
-def search(shape: Shape, begin: int, most: int, topic: str) -> list[Trial]:
-    """Trials up to the rate that the chain doesn't keep up with, and between the last two."""
-    trials: list[Trial] = []
-    rate: int | None = begin
-    while rate:
-        console.print(f"{topic}: {rate:,} events a second, {shape.warm} + {shape.seconds} s")
-        trials.append(trial(shape, rate, topic))
-        console.print(trials[-1])
-        rate = following(trials, most)
-    return trials
-
-
-def following(trials: list[Trial], most: int) -> int | None:
-    """The rate to try next: twice the highest sustained one, half of what was too much, or one in between."""
-    high = min((one["rate"] for one in trials if not one["sustained"]), default=None)
-    low = max((one["rate"] for one in trials if one["sustained"]), default=None)
-    if high is None:
-        return min(2 * low, most) if low and low < most else None
-    if low is None:
-        return high // 2 if high // 2 >= LEAST else None
-    return round(sqrt(low * high)) if high > NEAR * low else None
+def rising(begin: int, most: int) -> Iterator[int]:
+    """The rates to try, each by STEP higher."""
+    return takewhile(lambda rate: rate <= most, (round(begin * STEP**step) for step in count()))
 
 
 def sustained(trials: list[Trial]) -> int:

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,7 @@ LOOK_SECONDS = 5.0
 # sawtooth, whose slope over three minutes seems to be up to (30 / 180)² of it.
 FLAT = 0.03
 DRAIN_SECONDS = 900.0
-WARM_SHARE = 0.3  # of a trial's rate, while the jobs warm up
-LEAD_SECONDS = 60  # at the trial's rate, before it is measured
+LEAD_SECONDS = 60  # at a rate before it is measured
 DRAINED = 0.999  # of the offsets: Flink doesn't commit those of transactions' markers
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
 TOLD = ("events", "statistics", "novelties")
@@ -56,22 +55,32 @@ class Flow(NamedTuple):
         return self.read > 0 and self.growth < FLAT * self.read
 
 
-def trial(shape: Shape, rate: int, topic: str) -> dict[str, Any]:
-    """The whole chain at `rate` events a second: whether it keeps up, what it uses, how late its results are."""
+def climb(shape: Shape, rates: Iterable[int], topic: str) -> Iterator[dict[str, Any]]:
+    """The whole chain under one load after the other, up to the first that it doesn't keep up with.
+
+    One start for all: until the JVMs have compiled what they run, they take more CPU time than the events do.
+    """
     with shape.lab() as lab:
-        lab.start(*STAGES)
-        singles = topic == LINES_TOPIC
-        # Cold jobs would pile up a backlog that a rate near the limit never lets them work off.
-        lab.load(round(rate * WARM_SHARE), shape.warm, shape.machines, singles=singles).communicate()
-        load = lab.load(rate, LEAD_SECONDS + shape.seconds, shape.machines, singles=singles)
-        usage = Usage(lab.leaders(*STAGES))
-        time.sleep(LEAD_SECONDS)
-        with Every(LOOK_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
-            before = usage.look()
-            flows = watch(lab, shape.seconds)
-            after = usage.look()
-        lab.check()
-        sent = orjson.loads(load.communicate(timeout=120)[0])
+        for name in STAGES:
+            lab.start(name)  # one by one: all four at once take so long that Spark gives up waiting for its workers
+        for number, rate in enumerate(rates):
+            found = trial(lab, shape, rate, topic, lead=LEAD_SECONDS if number else shape.warm)
+            yield found
+            if not found["sustained"]:
+                return
+
+
+def trial(lab: Lab, shape: Shape, rate: int, topic: str, lead: int) -> dict[str, Any]:
+    """`rate` events a second, measured after `lead` seconds: who keeps up, what it uses, how late results are."""
+    load = lab.load(rate, lead + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+    usage = Usage(lab.leaders(*STAGES))
+    time.sleep(lead)
+    with Every(LOOK_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
+        before = usage.look()
+        flows = watch(lab, shape.seconds)
+        after = usage.look()
+    lab.check()
+    sent = orjson.loads(load.communicate(timeout=120)[0])
     events_per_s = sent["events"] / sent["seconds"]
     million = events_per_s * shape.seconds / 1e6
     return {
