@@ -7,10 +7,12 @@ Spark's cost is per group, not per row.
 """
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -80,16 +82,11 @@ def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
     )
 
 
-_Place = tuple[str | None, str, int]  # query, topic, shard
-# Of this worker: version and state.
-_WARM: dict[_Place, tuple[str, bytes]] = {}
-
-
 class _Shards(StatefulProcessor):
     """Folds each shard's records and keeps its state by part: only parts that changed go to Spark.
 
-    The worker that folded a shard last still has its state. `version` tells whether another has folded it since, or
-    what this one did was not kept.
+    The whole lies in a file of this machine, for whichever worker folds the shard next. `version` tells whether another
+    machine has folded it since, or what was done here was not kept.
     """
 
     def __init__(self, fold: Fold) -> None:
@@ -107,25 +104,23 @@ class _Shards(StatefulProcessor):
         batch = Input(records["topic"].iloc[0], shard, *lists)
         task, known = TaskContext.get(), self.version.get()
         assert task
-        place = (task.getLocalProperty(_QUERY), batch.topic, shard)
+        near = _near(task.getLocalProperty(_QUERY), batch.topic, shard)
         version = known[0] if known else ""
-        before = self._before(place, version)
+        before = self._before(near, version)
         with _no_search_for_cycles():
             after, outputs = self.fold(before, batch)
         self._keep(before, after)
         version = _following(version, batch)
         self.version.update((version,))
-        _WARM[place] = (version, after)
+        _put(near, version, after)
         if outputs:
             yield _to_frame(shard, outputs)
 
-    def _before(self, place: _Place, version: str) -> bytes | None:
+    def _before(self, near: Path, version: str) -> bytes | None:
         if not version:
             return None
-        warm, state = _WARM.pop(place, ("", b""))
-        if warm == version:
-            return state
-        return joined({name: bytes(part) for (name,), (part,) in self.parts.iterator()})
+        found = _get(near, version)
+        return joined({name: bytes(part) for (name,), (part,) in self.parts.iterator()}) if found is None else found
 
     def _keep(self, before: bytes | None, after: bytes) -> None:
         old, new = places(before) if before else {}, places(after)
@@ -137,6 +132,26 @@ class _Shards(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _near(query: str | None, topic: str, shard: int) -> Path:
+    """Where this machine keeps the state of a shard: beside Spark's shuffle files, which end with the executor."""
+    return Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0], f"shard-{query}-{topic}-{shard}")
+
+
+def _get(near: Path, version: str) -> bytes | None:
+    """The state there, if it is that version's."""
+    if not near.exists():
+        return None
+    with near.open("rb") as file:
+        return file.read() if file.read(len(version)) == version.encode() else None
+
+
+def _put(near: Path, version: str, state: bytes) -> None:
+    fresh = near.with_name(f"{near.name}.{os.getpid()}")
+    with fresh.open("wb") as file:
+        file.writelines((version.encode(), state))
+    fresh.replace(near)  # at once: another attempt at this task may be running
 
 
 def _following(version: str, batch: Input) -> str:

@@ -1,6 +1,8 @@
 """A fold's state as Spark keeps it: by part, across workers, and in a copy of its checkpoint."""
 
+import os
 import shutil
+import tempfile
 
 import numpy as np
 import orjson
@@ -9,7 +11,6 @@ from pyspark.sql import functions as F
 
 from jobs.replay.checkpoints import Store, copy_checkpoint
 from jobs.replay.state import OPERATOR, blobs, moved, partitions
-from jobs.runtime import fold as runtime
 from jobs.runtime.fold import Output, fold_shards
 from jobs.runtime.packing import pack, unpack
 
@@ -30,16 +31,9 @@ def running_sum(state, batch):
     return pack(header, columns), outputs
 
 
-class Forgetful(dict):
-    """Holds nothing."""
-
-    def __setitem__(self, place, state):
-        """Do nothing."""
-
-
 def cold(state, batch):
-    """The same, by a worker that never has the state of the batch before."""
-    runtime._WARM = Forgetful()  # read before this call, written after it
+    """The same on a machine that never has the state of the batch before."""
+    os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp()
     return running_sum(state, batch)
 
 
