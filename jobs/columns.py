@@ -2,19 +2,29 @@
 has is absent."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+from jobs.schemas import EVENT
+
 Row = dict[str, Any]
+Columns = dict[str, list[Any]]
 
 
-def to_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def to_columns(rows: Iterable[Mapping[str, Any]]) -> Columns:
     """Rows as columns."""
     held = list(rows)
-    names = dict.fromkeys(name for row in held for name in row)
-    return {name: [row.get(name) for row in held] for name in names}
+    columns = {name: [row.get(name) for row in held] for name in dict.fromkeys(chain.from_iterable(held))}
+    return {name: column for name, column in columns.items() if column.count(None) < len(column)}
 
 
 def to_rows(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
     """The inverse of `to_columns`. Raises ValueError if the columns differ in length."""
     rows = zip(*columns.values(), strict=True)
     return [{name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in rows]
+
+
+def event_columns(events: Iterable[Mapping[str, Any]]) -> Columns:
+    """Events as the columns of a record of `events`, in their order there: what stays the same comes last."""
+    columns = to_columns(events)
+    return {name: columns[name] for name in EVENT.names if name in columns}

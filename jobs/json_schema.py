@@ -30,7 +30,7 @@ SCALARS: dict[type[DataType], dict[str, Any]] = {
 def json_schema(name: str, record: StructType) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a record as this version writes it: a null field is absent, others are refused.
 
-    Null is in lists of single values only: they may be columns, of which a row has no value.
+    Null may be in lists: they may be columns, of which a row has no value.
     """
     return {"$schema": DIALECT, "title": name, **_node(record)}
 
@@ -42,8 +42,6 @@ def _node(kind: DataType) -> dict[str, Any]:
             return {"type": "object", "properties": properties, "additionalProperties": False}
         case MapType():
             return {"type": "object", "additionalProperties": _node(kind.valueType)}
-        case ArrayType(elementType=StructType()):
-            return {"type": "array", "items": _node(kind.elementType)}
         case ArrayType():
             return {"type": "array", "items": {"anyOf": [_node(kind.elementType), {"type": "null"}]}}
         case _:

@@ -52,22 +52,22 @@ HISTOGRAM = _struct(
     quantiles=STRINGS,  # of a summary: quantile -> value
 )
 
-# A data point or a log line.
+# A data point or a log line. What may change from scrape to scrape comes before `series`, what stays the same after it.
 EVENT = _struct(
     time_unix_nano=LongType(),
-    series=StringType(),  # metrics: name{key=value,...} with sorted keys; logs: the template
-    name=StringType(),
     value=DoubleType(),
-    unit=StringType(),
-    type=StringType(),  # gauge | sum | histogram | exponential_histogram | summary | log | control
-    temporality=StringType(),  # cumulative | delta
-    monotonic=BooleanType(),
-    attributes=STRINGS,
     histogram=HISTOGRAM,
     severity_number=IntegerType(),  # OTLP's scale: 9 INFO, 13 WARN, 17 ERROR
     severity_text=StringType(),
     body=StringType(),  # of a control event: JSON of CONTROL
     template=StringType(),
+    series=StringType(),  # metrics: name{key=value,...} with sorted keys; logs: the template
+    name=StringType(),
+    unit=StringType(),
+    type=StringType(),  # gauge | sum | histogram | exponential_histogram | summary | log | control
+    temporality=StringType(),  # cumulative | delta
+    monotonic=BooleanType(),
+    attributes=STRINGS,
 )
 
 EVENTS = _struct(
@@ -77,8 +77,8 @@ EVENTS = _struct(
     resource=STRINGS,
     inventory=INVENTORY_FACTS,
     source=SOURCE,
-    events=ArrayType(EVENT),
     retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the ticks before it
+    events=_columns(EVENT),  # the last in a record: so what is the same in each scrape is the end of its bytes
     tick_unix_nano=LongType(),
 )
 
@@ -268,7 +268,7 @@ DECODED = _struct(
     kind=StringType(),
     resource=STRINGS,
     events=ArrayType(EVENT),
-    json=StringType(),  # an array of EVENT
+    json=StringType(),  # EVENT in columns
     first_unix_nano=LongType(),  # of `json`: the least and the greatest time, if each event has one, and a finite value
     last_unix_nano=LongType(),
     error=StringType(),

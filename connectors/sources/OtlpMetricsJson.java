@@ -20,6 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.api.java.UDF1;
@@ -651,8 +652,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     json.append('}');
   }
 
-  /** What is the same of a series at every scrape: what stands between time and value, and what comes after. */
-  private record Labels(String series, String rest) {
+  /** The JSON of what is the same of a series at every scrape, by the order of LABELS; null where there is none. */
+  private record Labels(List<String> cells) {
 
     private record Key(
         Kind kind,
@@ -680,22 +681,24 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     }
 
     private static Labels rendered(Key key) {
-      StringBuilder series = new StringBuilder(",\"series\":");
-      quote(series, series(key));
-      StringBuilder rest = new StringBuilder(",\"attributes\":");
-      quote(rest, asMap(key.attributes));
-      quote(rest.append(",\"name\":"), key.name);
-      quote(rest.append(",\"type\":"), key.kind.type);
-      if (key.unit != null && !key.unit.isEmpty()) {
-        quote(rest.append(",\"unit\":"), key.unit);
-      }
-      if ("1".equals(key.temporality) || "2".equals(key.temporality)) {
-        quote(rest.append(",\"temporality\":"), key.temporality.equals("1") ? "delta" : "cumulative");
-      }
-      if (key.kind == Kind.SUM) {
-        rest.append(",\"monotonic\":").append(key.monotonic);
-      }
-      return new Labels(series.append(",\"value\":").toString(), rest.toString());
+      boolean hasTemporality = "1".equals(key.temporality) || "2".equals(key.temporality);
+      StringBuilder attributes = new StringBuilder();
+      quote(attributes, asMap(key.attributes));
+      return new Labels(
+          Arrays.asList(
+              quoted(series(key)),
+              quoted(key.name),
+              key.unit == null || key.unit.isEmpty() ? null : quoted(key.unit),
+              quoted(key.kind.type),
+              hasTemporality ? quoted(key.temporality.equals("1") ? "delta" : "cumulative") : null,
+              key.kind == Kind.SUM ? String.valueOf(key.monotonic) : null,
+              attributes.toString()));
+    }
+
+    private static String quoted(String text) {
+      StringBuilder json = new StringBuilder();
+      quote(json, text);
+      return json.toString();
     }
 
     /** `name{key=value,...}`, sorted by key; the name alone if there are no entries. */
@@ -716,24 +719,68 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     }
   }
 
-  /** The events of a resource as JSON. */
+  /** One field of all events as JSON. */
+  private static final class Column {
+
+    private final String name;
+    private final StringBuilder cells;
+    private boolean isEmpty = true;
+
+    Column(String name, int events, int bytes) {
+      this.name = name;
+      this.cells = new StringBuilder(events * bytes);
+    }
+
+    /** Where the next cell's JSON belongs. */
+    StringBuilder next() {
+      isEmpty = false;
+      return separated();
+    }
+
+    void add(String cell) {
+      if (cell == null) {
+        addNone();
+      } else {
+        next().append(cell);
+      }
+    }
+
+    void addNone() {
+      separated().append("null");
+    }
+
+    private StringBuilder separated() {
+      return cells.isEmpty() ? cells : cells.append(',');
+    }
+  }
+
+  /** The events of a resource as JSON, in columns; one in which all cells are null is left out. */
   private static final class Rendering {
 
-    private static final int BYTES = 256; // of an event, about
+    private static final List<String> LABELS =
+        List.of("series", "name", "unit", "type", "temporality", "monotonic", "attributes");
+    private static final int BYTES = 32; // of a cell, about
 
     private final List<Entry> identity;
-    private final StringBuilder json;
+    private final Column times, values, histograms;
+    private final List<Column> labels;
     private boolean isSound = true;
     private long first = Long.MAX_VALUE;
     private long last = Long.MIN_VALUE;
 
     Rendering(List<Entry> identity, int events) {
       this.identity = identity;
-      this.json = new StringBuilder(BYTES * events);
+      this.times = new Column("time_unix_nano", events, BYTES);
+      this.values = new Column("value", events, BYTES);
+      this.histograms = new Column("histogram", events, BYTES);
+      this.labels = LABELS.stream().map(name -> new Column(name, events, BYTES)).toList();
     }
 
     String text() {
-      return json.append(']').toString();
+      return Stream.concat(Stream.of(times, values, histograms), labels.stream())
+          .filter(column -> !column.isEmpty)
+          .map(column -> "\"" + column.name + "\":[" + column.cells + "]")
+          .collect(Collectors.joining(",", "{", "}"));
     }
 
     /** The least time, if each event has one, and a finite value; else null. */
@@ -757,36 +804,37 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     }
 
     private void add(Kind kind, Metric metric, Data data, Point point) {
-      Labels labels = Labels.of(kind, metric, data, point.attributes, identity);
-      json.append(json.isEmpty() ? "[{" : ",{").append("\"time_unix_nano\":");
       addTime(point.time.integer());
-      json.append(labels.series);
       if (point.hasNoValue) {
-        addNone();
+        addNone(values);
       } else if (kind.isNumber()) {
         addValue(point.asDouble.token == null ? point.asInt : point.asDouble);
       } else {
         addValue(mean(point.count.integer(), point.sum.number()));
       }
-      json.append(labels.rest);
-      if (!kind.isNumber()) {
-        new Histogram(json.append(",\"histogram\":")).add(kind, point);
+      if (kind.isNumber()) {
+        histograms.addNone();
+      } else {
+        new Histogram(histograms.next()).add(kind, point);
       }
-      json.append('}');
+      List<String> cells = Labels.of(kind, metric, data, point.attributes, identity).cells;
+      for (int i = 0; i < cells.size(); i++) {
+        labels.get(i).add(cells.get(i));
+      }
     }
 
     private void addTime(Long time) {
       if (time == null || time <= 0) {
-        addNone();
+        addNone(times);
         return;
       }
-      json.append(time.longValue());
+      times.next().append(time.longValue());
       first = Math.min(first, time);
       last = Math.max(last, time);
     }
 
-    private void addNone() {
-      json.append("null");
+    private void addNone(Column column) {
+      column.addNone();
       isSound = false;
     }
 
@@ -795,17 +843,17 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       if (plain == null) {
         addValue(value.number());
       } else {
-        json.append(plain);
+        values.next().append(plain);
       }
     }
 
     private void addValue(Double value) {
       if (value == null) {
-        addNone();
+        addNone(values);
       } else if (Double.isFinite(value)) {
-        json.append(value.doubleValue());
+        values.next().append(value.doubleValue());
       } else {
-        json.append('"').append(value.doubleValue()).append('"');
+        values.next().append('"').append(value.doubleValue()).append('"');
         isSound = false;
       }
     }

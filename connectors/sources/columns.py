@@ -2,7 +2,7 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from jobs.schemas import DECODED, EVENT
 
@@ -100,6 +100,20 @@ def known(values: dict[str, Column]) -> Column:
 def event(**fields: Column | None) -> Column:
     """A struct of `jobs.schemas.EVENT`; what isn't given is null."""
     return F.struct(*[_typed(EVENT, name, fields.get(name)) for name in EVENT.names])
+
+
+def event_rows(columns: Column) -> Column:
+    """Events in columns as an array of `jobs.schemas.EVENT`; empty if they have none."""
+    # Arrays that are shorter than the longest are filled up with null.
+    found = [F.coalesce(columns[field.name], F.array().cast(ArrayType(field.dataType))) for field in EVENT.fields]
+    return F.arrays_zip(*found).cast(ArrayType(EVENT))
+
+
+def event_columns(events: Column) -> Column:
+    """The inverse: null for a field that no event has."""
+    return F.struct(
+        *[F.when(F.exists(events[name], F.isnotnull), events[name]).alias(name) for name in EVENT.names]
+    )
 
 
 def syslog_batches(df: DataFrame, **line: Column) -> DataFrame:

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from connectors.sources.columns import LARGEST_BYTES, TOO_LARGE
+from jobs.columns import event_columns
 from jobs.schemas import DECODED
 
 Event = dict[str, Any]
@@ -83,22 +84,20 @@ def _row(number: int, batch: Batch) -> dict[str, Any]:
 
 def render(events: Sequence[Event]) -> dict[str, Any]:
     """The fields `json`, `first_unix_nano` and `last_unix_nano` of DECODED."""
+    columns = event_columns(events)
     try:
-        times = [event["time_unix_nano"] for event in events]
-        is_sound = math.isfinite(sum([event["value"] for event in events]))
-        if is_sound:
-            return {"json": orjson.dumps(events), "first_unix_nano": min(times), "last_unix_nano": max(times)}
-    except TypeError:  # a time or a value is None
+        times = columns["time_unix_nano"]
+        if math.isfinite(sum(columns["value"])):
+            return {"json": orjson.dumps(columns), "first_unix_nano": min(times), "last_unix_nano": max(times)}
+    except (KeyError, TypeError):  # a time or a value is None, or all are
         pass
-    return {"json": orjson.dumps([_spelled(event) for event in events])}
+    return {"json": orjson.dumps({name: list(map(_spelled, column)) for name, column in columns.items()})}
 
 
-def _spelled(event: Event) -> Event:
-    """A value that JSON has no number for as `from_json` reads it."""
-    value = event["value"]
-    if value is None or math.isfinite(value):
-        return event
-    return event | {"value": _NONFINITE.get(value, "NaN")}
+def _spelled(value: Any) -> Any:
+    """A number that JSON doesn't know as `from_json` reads it."""
+    is_number = not isinstance(value, float) or math.isfinite(value)
+    return value if is_number else _NONFINITE.get(value, "NaN")
 
 
 def parse(value: bytes | None) -> Any:

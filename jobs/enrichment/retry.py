@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.sources import decoder
+from connectors.sources import columns, decoder
 from infra.topics import Topic, TopicMap
 from jobs.schemas import DECODED, EVENTS
 
@@ -81,7 +81,7 @@ def _events(df: DataFrame, known: Column) -> DataFrame:
         "machine": batch["machine"],
         "kind": batch["kind"],
         "resource": batch["resource"],
-        "events": F.when(known, batch["events"]),
+        "events": F.when(known & batch["events"].isNotNull(), columns.event_rows(batch["events"])),
         "error": F.when(~known, "not_telemetry").when(batch["events"].isNull(), "not_events"),
     }
     return df.select(

@@ -10,12 +10,12 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.sources.columns import TOO_LARGE
+from connectors.sources.columns import TOO_LARGE, event_columns, event_rows
 from infra.topics import TopicMap
 from jobs.enrichment.templates import template
-from jobs.schemas import DECODED, INVENTORY_FACTS
+from jobs.schemas import EVENTS, INVENTORY_FACTS
 
-SCHEMA_VERSION = "events/1"
+SCHEMA_VERSION = "events/2"
 UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted
 # A raw record larger than this is kept in part: the whole one still stands at its source offset.
 REJECTED_BYTES = 1_000_000
@@ -23,7 +23,7 @@ REJECTED_NAME = 1_000  # and so much of a key or a machine's name
 # What is larger when it is rendered is rejected: neither the sink nor the brokers (10 MB) would take it.
 RECORD_BYTES = 9_000_000
 
-_EVENTS = DECODED["events"].dataType.simpleString()
+_COLUMNS = EVENTS["events"].dataType.simpleString()
 _REASONS = {
     "future": "the event's time is later than the broker's clock allows: a wrong clock on the machine",
     "no_time": "the event has no valid time",
@@ -86,7 +86,9 @@ def _split_by_verdict() -> _Step:
     )
     late = F.col("last_unix_nano") < F.col("received") - F.col("lateness")
     whole = F.when(F.col("error").isNotNull(), F.col("error")).when(in_time, "ok").when(late, "late")
-    parsed = F.when(whole.isNull(), F.coalesce(F.col("events"), F.from_json("json", _EVENTS)))
+    # A step of its own: each of its columns is asked for.
+    parsed = F.when(F.col("whole").isNull(), F.from_json("json", _COLUMNS))
+    events = F.when(F.col("whole").isNull(), F.coalesce(F.col("events"), event_rows(F.col("parsed"))))
     verdicts = F.coalesce(F.array_distinct(F.transform("events", _verdict)), F.array("whole"))
     verdict = F.explode("verdicts")
     share = F.when(F.size("verdicts") == 1, F.col("events")).otherwise(
@@ -94,7 +96,8 @@ def _split_by_verdict() -> _Step:
     )
     return lambda df: (
         df.withColumn("whole", whole)
-        .withColumn("events", parsed)
+        .withColumn("parsed", parsed)
+        .withColumn("events", events)
         .withColumn("verdicts", verdicts)
         .withColumn("verdict", verdict)
         .withColumn("events", share)
@@ -180,7 +183,7 @@ def _events_json() -> Column:
     head = F.to_json(
         F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "retried")
     )
-    events = F.when(F.col("events").isNull(), F.col("json")).otherwise(F.to_json("events"))
+    events = F.when(F.col("events").isNull(), F.col("json")).otherwise(F.to_json(event_columns(F.col("events"))))
     return F.concat(F.substring(head, F.lit(1), F.length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
 
 
@@ -192,7 +195,8 @@ def _rejected_json(content: dict[str, Column]) -> Column:
     head = {"id": F.concat_ws("-", "batch_id", code), "code": code, "reason": reason}
     named = [column.alias(name) for name, column in (head | content).items()]
     names = [F.substring(name, 1, REJECTED_NAME).alias(name) for name in ("key", "machine")]
-    count = F.coalesce(F.size("events"), "count", F.json_array_length("json"), F.lit(1)).cast("long").alias("events")
+    rendered = F.json_array_length(F.get_json_object("json", "$.time_unix_nano"))
+    count = F.coalesce(F.size("events"), "count", rendered, F.lit(1)).cast("long").alias("events")
     return F.to_json(F.struct(*named, "source", *names, count))
 
 

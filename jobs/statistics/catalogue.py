@@ -1,15 +1,17 @@
 """The series of a shard by number: what they are called, and the little that is remembered of each across windows."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
+from hashlib import blake2b
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from jobs.columns import Columns, to_rows
 from jobs.statistics.quantiles import Floats, Ints
 from jobs.statistics.settings import Count
 
@@ -18,6 +20,10 @@ Labels = dict[str, orjson.Fragment]
 
 LABELS = ("series", "kind", "name", "unit", "rate", "attributes")
 NULL = b"null"
+# In a record of `events`: where what its events have in each scrape begins, up to the end of the record.
+LABELS_BEGIN = b',"series":['
+# So many bytes of known scrapes are kept, each of them with some beside its numbers.
+SCRAPES_BYTES, SCRAPE_BYTES = 32_000_000, 300
 
 
 class Form(IntEnum):
@@ -63,6 +69,8 @@ class Catalogue:
         self.memory = memory or {name: np.full(len(series), empty) for name, empty in _MEMORY.items()}
         self._labels: dict[tuple[int, bool], tuple[bytes, ...]] = {}
         self._matching: dict[Count, NDArray[np.bool_]] = {}
+        self._scrapes: dict[tuple[int, bytes], Ints] = {}
+        self._scrapes_size = 0
         self._machine_numbers = {name: number for number, name in enumerate(machines)}
         self._numbers: dict[tuple[int, str], dict[tuple[str, str | None], int]] = defaultdict(dict)
         for number, one in enumerate(series):
@@ -105,18 +113,37 @@ class Catalogue:
             self._matching[window] = np.array([window.takes(one.name) for one in self.series], bool)
         return self._matching[window]
 
-    def numbers(self, machine: int, kind: str, events: Sequence[dict[str, Any]]) -> list[int]:
-        """The number of each event's series, new ones included."""
+    def numbers(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
+        """The number of each event's series, new ones included; `labels` is what `events` lack, after LABELS_BEGIN.
+
+        A machine's scrapes mostly have the same labels, byte for byte: those of known ones aren't parsed again.
+        """
+        if kind != "metric" or not labels:
+            return self._numbers_of(machine, kind, events, labels)
+        scrape = (machine, blake2b(labels, digest_size=16).digest())
+        found = self._scrapes.get(scrape)
+        if found is None:
+            found = self._numbers_of(machine, kind, events, labels)
+            self._remember(scrape, found)
+        return found
+
+    def _numbers_of(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
+        whole = events | orjson.loads(b'{"series":[' + labels[:-1]) if labels else events
         known = self._numbers[machine, kind]
-        try:
-            return [known[event["series"], event.get("unit")] for event in events]
-        except KeyError:
-            for event in events:
-                key = (event["series"], event.get("unit"))
+        keys = list(zip(whole["series"], whole.get("unit", repeat(None)), strict=False))
+        if not all(map(known.__contains__, keys)):
+            for key, event in zip(keys, to_rows(whole), strict=True):
                 if key not in known:
                     known[key] = len(self.series)
                     self.series.append(_series(machine, kind, event))
-            return [known[event["series"], event.get("unit")] for event in events]
+        return np.array([known[key] for key in keys], np.int64)
+
+    def _remember(self, scrape: tuple[int, bytes], numbers: Ints) -> None:
+        self._scrapes_size += numbers.nbytes + SCRAPE_BYTES
+        if self._scrapes_size > SCRAPES_BYTES:
+            self._scrapes.clear()
+            self._scrapes_size = numbers.nbytes + SCRAPE_BYTES
+        self._scrapes[scrape] = numbers
 
     def grow(self) -> None:
         """Make room in the memory for the series that came since the last time."""

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import orjson
 
-from jobs.statistics.catalogue import Form
+from jobs.statistics.catalogue import LABELS_BEGIN, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.panes import Fact, add_fact
+from jobs.statistics.quantiles import Ints
 from jobs.statistics.state import State
 
 Record = dict[str, Any]
@@ -22,43 +24,54 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
 
     Raises OutOfOrderError if one contradicts an earlier tick.
     """
-    series: list[int] = []
+    series: list[Ints] = []
     times: list[int] = []
     values: list[float] = []
     controls: list[Record] = []
     for offset, value in records:
-        record = orjson.loads(value)
+        record, labels = _read(value)
         if "tick_unix_nano" in record:
             state.tick = max(state.tick, record["tick_unix_nano"])
             continue
         events = record["events"]
-        time = [event["time_unix_nano"] for event in events]
-        if "retried" in record and min(time) < state.tick:
+        time = events["time_unix_nano"]
+        first = min(time)
+        if "retried" in record and first < state.tick:
             continue  # rejected, sent again after a fix, and its window may have been told
-        _check_order(state, record, offset, min(time))
+        _check_order(state, record, offset, first)
         if record["kind"] == "control":
-            controls += [_control(record, event) for event in events]
+            controls += [_control(record, *event) for event in zip(events["body"], time, strict=True)]
             continue
         _note_facts(state, record, offset, time)
-        numbers = state.catalogue.numbers(state.catalogue.machine_number(record["machine"]), record["kind"], events)
+        machine = state.catalogue.machine_number(record["machine"])
+        numbers = state.catalogue.numbers(machine, record["kind"], events, labels)
         if record["kind"] == "log":
             # Lines are only counted; their severity stands in for the value, so that a window has its highest.
-            values += [event.get("severity_number") or 0 for event in events]
+            values += [number or 0 for number in events.get("severity_number", [0] * len(time))]
         else:
-            values += [event["value"] for event in events]
-            _note_histograms(state, numbers, time, events)
-        series += numbers
+            values += events["value"]
+            if "histogram" in events:
+                _note_histograms(state, numbers, time, events["histogram"])
+        series.append(numbers)
         times += time
     state.catalogue.grow()
     if series:
-        state.points = state.points.plus(series, times, values)
+        state.points = state.points.plus(np.concatenate(series), times, values)
     return controls
 
 
-def _control(record: Record, event: Record) -> Record:
+def _read(value: bytes) -> tuple[Record, bytes]:
+    """A record without the labels of its events, and their text, which follows LABELS_BEGIN; a tick has none.
+
+    There is no second LABELS_BEGIN: in a string, quotes are escaped, and no other list of a record is called `series`.
+    """
+    head, series, labels = value.partition(LABELS_BEGIN)
+    return orjson.loads(head + b"}}" if series else value), labels
+
+
+def _control(record: Record, body: str, time: int) -> Record:
     """As JSON of the schema `statistics`."""
-    control, time = orjson.loads(event["body"]), event["time_unix_nano"]
-    return {"id": record["id"], "machine": record["machine"], "control": control, "time_unix_nano": time}
+    return {"id": record["id"], "machine": record["machine"], "control": orjson.loads(body), "time_unix_nano": time}
 
 
 def _check_order(state: State, record: Record, offset: int, first: int) -> None:
@@ -81,7 +94,7 @@ def _note_facts(state: State, record: Record, offset: int, time: list[int]) -> N
         add_fact(state.facts[start], machine, fact)
 
 
-def _note_histograms(state: State, numbers: list[int], time: list[int], events: list[Record]) -> None:
-    for at in [at for at, event in enumerate(events) if "histogram" in event]:
-        if state.catalogue.series[numbers[at]].form == Form.HISTOGRAM:
-            state.waiting.append((numbers[at], time[at], spread_of(events[at]["histogram"])))
+def _note_histograms(state: State, numbers: Ints, time: list[int], histograms: list[Record | None]) -> None:
+    for number, at, histogram in zip(numbers.tolist(), time, histograms, strict=True):
+        if histogram is not None and state.catalogue.series[number].form == Form.HISTOGRAM:
+            state.waiting.append((number, at, spread_of(histogram)))

@@ -28,9 +28,9 @@ class Points:
         """Those rows."""
         return Points(self.series[rows], self.time[rows], self.value[rows])
 
-    def plus(self, series: list[int], time: list[int], value: list[float]) -> "Points":
+    def plus(self, series: Ints, time: list[int], value: list[float]) -> "Points":
         """With more."""
-        return self.joined(Points(np.array(series, np.int64), np.array(time, np.int64), np.array(value, np.float64)))
+        return self.joined(Points(series, np.array(time, np.int64), np.array(value, np.float64)))
 
     def joined(self, others: "Points") -> "Points":
         """With others behind."""

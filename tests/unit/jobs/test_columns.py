@@ -1,6 +1,6 @@
 import pytest
 
-from jobs.columns import to_columns, to_rows
+from jobs.columns import event_columns, to_columns, to_rows
 
 ROWS = [{"series": "cpu", "count": 2, "mean": 0.5}, {"series": "disk <*> failed", "count": 0, "severity_number": 17}]
 COLUMNS = {
@@ -24,3 +24,17 @@ def test_no_rows_have_no_columns():
 def test_columns_of_different_lengths_are_no_table():
     with pytest.raises(ValueError, match="shorter"):
         to_rows({"series": ["cpu", "load"], "count": [1]})
+
+
+def test_a_column_of_nulls_is_absent():
+    assert to_columns([{"series": "cpu", "unit": None}]) == {"series": ["cpu"]}
+
+
+def test_of_events_what_stays_the_same_comes_last():
+    found = event_columns([{"name": "cpu", "series": "cpu"}, {"series": "load", "value": 1.0, "time_unix_nano": 7}])
+    assert list(found.items()) == [
+        ("time_unix_nano", [None, 7]),
+        ("value", [None, 1.0]),
+        ("series", ["cpu", "load"]),
+        ("name", ["cpu", None]),
+    ]

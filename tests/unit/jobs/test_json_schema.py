@@ -12,10 +12,13 @@ EVENTS = {
     "resource": {"host.name": "vm-17"},
     "inventory": {"known": True, "type": "virtual", "site": "kista"},
     "source": {"topic": "telemetry.lines", "partition": 0, "offset": 7, "timestamp_unix_milli": 1_700_000_000_000},
-    "events": [
-        {"time_unix_nano": 1_700_000_000_000_000_000, "series": "cpu{state=user}", "value": 0.5, "monotonic": False},
-        {"histogram": {"count": 2, "bounds": [1.0], "counts": [1, 1], "quantiles": {"0.5": "1"}}},
-    ],
+    "events": {
+        "time_unix_nano": [1_700_000_000_000_000_000, 1_700_000_000_000_000_000],
+        "value": [0.5, None],
+        "histogram": [None, {"count": 2, "bounds": [1.0], "counts": [1, 1], "quantiles": {"0.5": "1"}}],
+        "series": ["cpu{state=user}", "latency"],
+        "monotonic": [False, None],
+    },
 }
 
 
@@ -41,9 +44,9 @@ def test_a_record_passes():
     [
         ({"machine": 17}, ["machine"]),
         ({"machine": None}, ["machine"]),
-        ({"events": [{"value": "high"}]}, ["events", 0, "value"]),
-        ({"events": [{"time_unix_nano": 2**63}]}, ["events", 0, "time_unix_nano"]),
-        ({"events": {}}, ["events"]),
+        ({"events": {"value": ["high"]}}, ["events", "value", 0]),
+        ({"events": {"time_unix_nano": [2**63]}}, ["events", "time_unix_nano", 0]),
+        ({"events": []}, ["events"]),
         ({"resource": {"cpus": 4}}, ["resource", "cpus"]),
         ({"host": "vm-17"}, []),
         ({"source": {"partition": 2**31}}, ["source", "partition"]),

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from infra.errors import UserError
+from jobs.columns import event_columns
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import Input, fold_shards, to_records
 from jobs.statistics.job import check_windows
@@ -23,7 +24,7 @@ def log(shard):
     for second in range(0, 150, 5):
         event = {"time_unix_nano": (600 + second) * NANO, "series": "load", "name": "load", "value": second / 10}
         facts = {"id": f"{shard}-{second}", "machine": f"vm-{shard}", "kind": "metric", "inventory": {"known": False}}
-        yield orjson.dumps(facts | {"events": [event]})
+        yield orjson.dumps(facts | {"events": event_columns([event])})
         if second % 20 == 0:
             yield orjson.dumps({"tick_unix_nano": (600 + second) * NANO})
 

@@ -4,7 +4,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from connectors.sources import decoder
-from jobs.schemas import DECODED
+from connectors.sources.columns import event_rows
+from jobs.schemas import EVENTS
 
 KAFKA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
 RECEIVED = datetime(2026, 11, 21, tzinfo=UTC)
@@ -18,8 +19,9 @@ def decode(spark):
         kafka = [(None, value, "telemetry", 0, offset, RECEIVED) for offset, value in enumerate(values)]
         found = [[] for _ in values]
         decoded = decoder(wire_format, builtin)(spark.createDataFrame(kafka, KAFKA).coalesce(1))
-        rendered = F.from_json("json", DECODED["events"].dataType.simpleString())
-        for row in decoded.withColumn("events", F.coalesce("events", rendered)).collect():
+        parsed = decoded.withColumn("parsed", F.from_json("json", EVENTS["events"].dataType.simpleString()))
+        rendered = F.when(F.col("json").isNotNull(), event_rows(F.col("parsed")))
+        for row in parsed.withColumn("events", F.coalesce("events", rendered)).collect():
             found[row["offset"]].append(row)
         assert all(found), "a record without a row"
         return found

@@ -101,9 +101,10 @@ def of_row(row):
 
 
 def in_doubles(text):
-    """Events with their values as numbers are read later."""
-    events = orjson.loads(text)
-    return [event | {"value": event["value"] and repr(float(event["value"]))} for event in events]
+    """Columns in their order, with the values as numbers are read later."""
+    columns = orjson.loads(text)
+    values = [value and repr(float(value)) for value in columns.get("value", ())]
+    return list((columns | {"value": values}).items())
 
 
 def referenced(value):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from connectors.sources import lines_json, records
 from connectors.sources.otlp_values import labels
 from connectors.sources.records import UnusableError, double, every, integer, render, series, time
+from jobs.columns import to_columns
 from tests.unit.connectors.sources import reference
 
 T = 1795245484412222354
@@ -65,8 +66,9 @@ def test_of_a_key_that_stands_twice_the_first_counts():
 
 
 def test_sound_events_are_told_by_the_range_of_their_times():
-    events = [{"time_unix_nano": T + 5, "value": 1.0}, {"time_unix_nano": T, "value": 2.0}]
-    assert render(events) == {"json": orjson.dumps(events), "first_unix_nano": T, "last_unix_nano": T + 5}
+    events = [{"series": "m", "time_unix_nano": T + 5, "value": 1.0}, {"series": "n", "time_unix_nano": T, "value": 2.0}]
+    columns = {"time_unix_nano": [T + 5, T], "value": [1.0, 2.0], "series": ["m", "n"]}
+    assert render(events) == {"json": orjson.dumps(columns), "first_unix_nano": T, "last_unix_nano": T + 5}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_sound_events_are_told_by_the_range_of_their_times():
 @pytest.mark.parametrize("others", [[], [{"time_unix_nano": T, "value": 1.0}]])
 def test_an_unsound_event_leaves_the_batch_to_be_judged_one_by_one(event, written, others):
     found = render([*others, event])
-    assert json.loads(found.pop("json")) == [*others, written]
+    assert json.loads(found.pop("json")) == to_columns([*others, written])
     assert not any(found.values())
 
 
@@ -132,5 +134,6 @@ def test_whatever_the_json_is_there_are_rows_or_a_code(document):
             assert str(error) in {"not_json", "not_otlp", "not_line"}
             continue
         metrics = [batch for batch in batches if batch.kind == "metric" and batch.events]
-        for event in (event for batch in metrics for event in json.loads(render(batch.events)["json"])):
-            assert isinstance(event["series"], str)
+        for batch in metrics:
+            series = json.loads(render(batch.events)["json"])["series"]
+            assert [type(one) for one in series] == [str] * len(batch.events)

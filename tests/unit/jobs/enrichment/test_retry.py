@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from infra.topics import load_topics
+from jobs.columns import to_columns, to_rows
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.rejected import Rejection, printable
 from jobs.enrichment.retry import decode_retried
@@ -45,7 +46,7 @@ def otlp(*machines):
 
 
 EVENT = {"time_unix_nano": MILLI * 1_000_000, "series": "n", "name": "n", "value": 3.0, "type": "gauge"}
-BATCH = {"id": "telemetry.lines-2-7-4", "machine": "m", "kind": "metric", "resource": {}, "events": [EVENT]}
+BATCH = {"id": "telemetry.lines-2-7-4", "machine": "m", "kind": "metric", "resource": {}, "events": to_columns([EVENT])}
 SENT = {
     "good": undecoded(line()),
     "in time": undecoded(line(19)),
@@ -83,7 +84,7 @@ def test_it_comes_out_as_it_would_have(came):
     assert record["id"] == "telemetry.lines-2-0-0"
     assert record["source"] == SOURCE | {"offset": 0}
     assert record["retried"] is True
-    assert [event["value"] for event in record["events"]] == [1.5]
+    assert record["events"]["value"] == [1.5]
 
 
 def test_lateness_is_judged_by_the_time_it_first_came(came):
@@ -104,7 +105,7 @@ def test_only_the_part_that_was_rejected_comes_back(came):
 
 def test_rejected_events_of_a_decoded_batch_come_back_alone(came):
     [(topic, record)] = came["events"]
-    assert (topic, record["id"], record["events"]) == ("events", "telemetry.lines-2-5-4", [EVENT])
+    assert (topic, record["id"], to_rows(record["events"])) == ("events", "telemetry.lines-2-5-4", [EVENT])
 
 
 def test_what_nobody_sent_again_is_rejected_where_it_stands(came):

@@ -2,6 +2,7 @@ import base64
 import json
 from datetime import UTC, datetime
 
+import orjson
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as T
@@ -9,7 +10,8 @@ from pyspark.sql import types as T
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA, history, parse_fact
 from jobs.enrichment.transform import RECORD_BYTES, REJECTED_BYTES, REJECTED_NAME, enrichment
-from jobs.schemas import DECODED
+from jobs.columns import event_columns, to_rows
+from jobs.schemas import DECODED, EVENT
 
 NANO = 1_000_000_000
 RECEIVED = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -57,8 +59,8 @@ def batch(*events, offset=7, machine="vm-1", kind="metric", error=None, value=b"
 def rendered(*events, sound=True, **fields):
     """A batch as Python decoders give it: its events as JSON, and the range of their times."""
     times = [event["time_unix_nano"] for event in events] if sound else [None]
-    present = [{name: value for name, value in event.items() if value is not None} for event in events]
-    whole = {"events": None, "json": json.dumps(present), "first_unix_nano": min(times), "last_unix_nano": max(times)}
+    json_ = orjson.dumps(event_columns(events)).decode()
+    whole = {"events": None, "json": json_, "first_unix_nano": min(times), "last_unix_nano": max(times)}
     return batch(**fields) | whole
 
 
@@ -90,7 +92,7 @@ def test_a_good_batch_becomes_one_record_of_its_machine(run):
     assert row.timestamp_ms == NOW // 1_000_000
     assert {h.key: bytes(h.value) for h in row.headers} == {
         "kappa.source": b"telemetry.otlp.metrics/2/7",
-        "kappa.schema": b"events/1",
+        "kappa.schema": b"events/2",
     }
     assert (row.source_topic, row.source_partition, row.source_timestamp_ms) == (TOPIC, 2, NOW // 1_000_000)
     assert record == {
@@ -100,19 +102,18 @@ def test_a_good_batch_becomes_one_record_of_its_machine(run):
         "resource": {"host.name": "vm-1"},
         "inventory": {"known": False},
         "source": {"topic": TOPIC, "partition": 2, "offset": 7, "timestamp_unix_milli": NOW // 1_000_000},
-        "events": [
-            {
-                "time_unix_nano": NOW,
-                "series": "cpu",
-                "name": "cpu",
-                "value": 0.25,
-                "unit": "1",
-                "type": "gauge",
-                "attributes": {"cpu": "0"},
-            },
-            {"time_unix_nano": NOW - NANO, "series": "cpu", "name": "cpu", "value": 1.5, "type": "gauge"},
-        ],
+        "events": {
+            "time_unix_nano": [NOW, NOW - NANO],
+            "value": [0.25, 1.5],
+            "series": ["cpu", "cpu"],
+            "name": ["cpu", "cpu"],
+            "unit": ["1", None],
+            "type": ["gauge", "gauge"],
+            "attributes": [{"cpu": "0"}, None],
+        },
     }
+    assert list(record)[-1] == "events"
+    assert list(record["events"]) == [name for name in EVENT.names if name in record["events"]]
 
 
 @pytest.mark.parametrize(
@@ -134,8 +135,8 @@ def test_a_mixed_batch_is_split_and_each_event_is_in_one_place(run):
         point(None, 4.0),
     ]
     found = run(batch(*events))
-    assert [e["value"] for e in found["events"][0][1]["events"]] == [1]
-    assert [e["value"] for e in found["events.late"][0][1]["events"]] == [2]
+    assert found["events"][0][1]["events"]["value"] == [1]
+    assert found["events.late"][0][1]["events"]["value"] == [2]
     rejected = {record["code"]: record for _, record in found["events.rejected"]}
     assert {code: record["events"] for code, record in rejected.items()} == {
         "future": 1,
@@ -143,7 +144,7 @@ def test_a_mixed_batch_is_split_and_each_event_is_in_one_place(run):
         "not_finite": 1,
         "no_time": 1,
     }
-    assert json.loads(rejected["future"]["batch"])["events"][0]["value"] == 3
+    assert json.loads(rejected["future"]["batch"])["events"]["value"] == [3]
     assert len({record["id"] for record in rejected.values()}) == 4
     assert "value" not in rejected["future"]
 
@@ -156,9 +157,22 @@ def test_a_rendered_batch_of_one_verdict_passes_as_it_is(run):
     )
     [(_, accepted)], [(_, late)] = found.pop("events"), found.pop("events.late")
     assert not found
-    assert [event["value"] for event in accepted["events"]] == [1.0, 2.0]
+    assert accepted["events"]["value"] == [1.0, 2.0]
     assert (accepted["id"], accepted["inventory"]["site"]) == ("telemetry.otlp.metrics-2-1-0", "a")
-    assert [event["value"] for event in late["events"]] == [3.0, 4.0]
+    assert late["events"]["value"] == [3.0, 4.0]
+
+
+def test_both_forms_of_a_batch_give_the_same_bytes(run):
+    """As rows, as text, and as text that had to be parsed, with an event in it that goes elsewhere."""
+    histogram = {"count": 2, "sum": 3.0, "bounds": [1.0], "counts": [1, 1], "quantiles": {"0.5": "1"}}
+    events = [point(value=0.25, attributes={"a": 'b",'}), point(name=None, type="histogram", histogram=histogram)]
+    late = point(NOW - 60 * NANO)
+    found = run(
+        batch(*events, offset=1), rendered(*events, offset=2), rendered(*events, late, offset=3), batch(late, offset=4)
+    )
+    texts = {row.value.partition('"events":')[2] for row, _ in found["events"]}
+    assert (len(found["events"]), texts) == (3, {orjson.dumps(event_columns(events)).decode() + "}"})
+    assert len({row.value.partition('"events":')[2] for row, _ in found["events.late"]}) == 1
 
 
 def test_a_rendered_batch_of_several_verdicts_is_split(run):
@@ -166,7 +180,7 @@ def test_a_rendered_batch_of_several_verdicts_is_split(run):
     unsound = [point(value=4.0), point(value="NaN"), point(value=None), point(None, 5.0)]
     found = run(rendered(*limits, offset=1), rendered(*unsound, sound=False, offset=2))
     rejected = found.pop("events.rejected")
-    values = {topic: sorted(e["value"] for _, r in rows for e in r["events"]) for topic, rows in found.items()}
+    values = {topic: sorted(value for _, r in rows for value in r["events"]["value"]) for topic, rows in found.items()}
     assert values == {"events": [2.0, 4.0], "events.late": [1.0]}
     codes = {record["code"]: record["events"] for _, record in rejected}
     assert codes == {"future": 1, "not_finite": 1, "no_value": 1, "no_time": 1}
@@ -205,6 +219,12 @@ def test_what_no_broker_would_take_is_rejected_without_its_content(run):
     assert [record["source"]["offset"] for _, record in found["events"]] == [2]
 
 
+def test_the_events_of_a_rendered_batch_that_is_too_large_are_counted(run):
+    found = run(rendered(point(unit="x" * RECORD_BYTES), point(), point(NOW - NANO)))
+    [(_, record)] = found["events.rejected"]
+    assert (record["code"], record["events"]) == ("too_large", 3)
+
+
 def test_a_rejections_key_and_machine_are_kept_in_part(run):
     [(row, record)] = run({**batch(machine="m" * 5_000, error="no_events"), "key": b"k" * 5_000})["events.rejected"]
     assert record["machine"] == "m" * REJECTED_NAME
@@ -214,7 +234,7 @@ def test_a_rejections_key_and_machine_are_kept_in_part(run):
 
 def test_log_lines_get_their_template_as_series(run):
     [(_, record)] = run(batch(line("Connection 17 closed"), line("Connection 4242 closed"), kind="log"))["events"]
-    first, second = record["events"]
+    first, second = to_rows(record["events"])
     assert first["template"] == second["template"] == first["series"]
     assert "17" not in first["template"]
     assert (first["body"], second["body"]) == ("Connection 17 closed", "Connection 4242 closed")
@@ -264,4 +284,4 @@ def test_a_control_event_stays_in_its_partition_and_is_no_unknown_machine(run):
         "events"
     ]
     assert (row.partition, row.key, row.note) == (2, "upf-*", None)
-    assert (record["kind"], record["events"][0]["body"]) == ("control", "{}")
+    assert (record["kind"], record["events"]["body"]) == ("control", ["{}"])
