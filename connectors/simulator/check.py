@@ -98,9 +98,10 @@ def recount(events: Iterable[Mapping[str, Any]]) -> Windows:
     """The truth's figures, counted anew from records of `events`; log lines by machine only."""
     gathered: dict[Cell, list[tuple[int, Any]]] = defaultdict(list)
     for record in events:
-        for event in record["events"]:
-            time, is_log = event["time_unix_nano"], record["kind"] == "log"
-            cell = Cell(record["machine"], record["kind"], window_start(time), ALL_LINES if is_log else event["series"])
+        machine, kind = record["machine"], record["kind"]
+        for event in to_rows(record["events"]):
+            time, is_log = event["time_unix_nano"], kind == "log"
+            cell = Cell(machine, kind, window_start(time), ALL_LINES if is_log else event["series"])
             gathered[cell].append((time, event["body"] if is_log else float(event["value"])))
     return {cell: _figures(cell, members) for cell, members in gathered.items()}
 

@@ -111,9 +111,7 @@ def event_rows(columns: Column) -> Column:
 
 def event_columns(events: Column) -> Column:
     """The inverse: null for a field that no event has."""
-    return F.struct(
-        *[F.when(F.exists(events[name], F.isnotnull), events[name]).alias(name) for name in EVENT.names]
-    )
+    return F.struct(*[F.when(F.exists(events[name], F.isnotnull), events[name]).alias(name) for name in EVENT.names])
 
 
 def syslog_batches(df: DataFrame, **line: Column) -> DataFrame:

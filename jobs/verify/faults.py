@@ -68,10 +68,8 @@ def rejected_said(identity: str, document: Facts) -> Said:
 
 def late_said(record: Facts) -> Said:
     """A record of events.late."""
-    received = record["source"]["timestamp_unix_milli"]
-    return Said(
-        "events.late", record["machine"], "late", received, f"{len(record['events'])} events came late", record["id"]
-    )
+    received, count = record["source"]["timestamp_unix_milli"], len(record["events"]["time_unix_nano"])
+    return Said("events.late", record["machine"], "late", received, f"{count} events came late", record["id"])
 
 
 def rows(faults: Iterable[Facts], said: Sequence[Said], seen: Mapping[str, float]) -> list[Row]:

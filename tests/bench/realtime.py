@@ -121,7 +121,8 @@ class Stopwatch:
         if message.error():
             raise KafkaException(message.error())
         record, now = orjson.loads(message.value() or b"null"), time.time_ns()
-        self.latencies += [(now - event["time_unix_nano"]) / NANO for event in record.get("events", ())]
+        if "events" in record:
+            self.latencies += [(now - event_time) / NANO for event_time in record["events"]["time_unix_nano"]]
 
 
 def measure(mode: Mode, home: Path, bootstrap: str, rate: int, seconds: int) -> dict[str, float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import psutil
 
+from jobs.columns import event_columns
 from jobs.runtime.fold import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
@@ -33,7 +34,7 @@ def template(machine: str) -> list[bytes]:
         "machine": machine,
         "kind": "metric",
         "inventory": {"known": True, "type": "virtual", "site": "site-1", "role": "AMF"},
-        "events": events,
+        "events": event_columns(events),
     }
     return orjson.dumps(record).replace(b'"@time@"', b"\0").replace(b'"@step@"', b"\1").split(b"\0")
 

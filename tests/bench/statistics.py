@@ -15,6 +15,7 @@ import orjson
 from connectors.simulator.faults import SECOND
 from connectors.simulator.simulation import Lines, Record, Scrape, Simulation
 from connectors.simulator.simulation import Settings as Cloud
+from jobs.columns import event_columns
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.indexer import documents
@@ -86,7 +87,7 @@ def _enriched(simulation: Simulation, record: Record, number: int, events: list[
             "resource": {"host.name": machine.name},
             "inventory": {"known": True, **facts},
             "source": {"topic": record.topic, "partition": 0, "offset": number, "timestamp_unix_milli": 0},
-            "events": events,
+            "events": event_columns(events),
         }
     )
 

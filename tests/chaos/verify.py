@@ -170,7 +170,7 @@ def _summed(lines: Iterable[Mapping[str, Any]]) -> dict[tuple, tuple[int, int]]:
 
 def _identities(records: Iterable[tuple[Mapping[str, Any], str]]) -> dict[tuple, tuple[int, int]]:
     return _total(
-        ((topic, record["machine"], record["kind"]), len(record["events"]), _identity(record))
+        ((topic, record["machine"], record["kind"]), len(record["events"]["time_unix_nano"]), _identity(record))
         for record, topic in records
     )
 
@@ -183,10 +183,11 @@ def _total(parts: Iterable[tuple[tuple, int, int]]) -> dict[tuple, tuple[int, in
 
 
 def _identity(record: Mapping[str, Any]) -> int:
-    times = np.array([event["time_unix_nano"] for event in record["events"]])
+    events = record["events"]
+    times = np.array(events["time_unix_nano"])
     if record["kind"] == "log":
-        return int(line_identity(times, [event["body"] for event in record["events"]]).sum())
-    return int(value_identity(times, np.array([float(event["value"]) for event in record["events"]])).sum())
+        return int(line_identity(times, events["body"]).sum())
+    return int(value_identity(times, np.array(events["value"], float)).sum())
 
 
 def _compare_table(findings: Findings, chain: Chain, table: Table, records: list[Record]) -> None:

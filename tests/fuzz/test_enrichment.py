@@ -77,7 +77,7 @@ def outcome(spark):
                 counts[record.topic] += parsed["events"]
                 codes.append(parsed["code"])
             else:
-                counts[record.topic] += len(parsed["events"])
+                counts[record.topic] += len(parsed["events"]["time_unix_nano"])
         return found
 
     return run

@@ -11,6 +11,7 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
+from jobs.columns import event_columns
 from jobs.replay.registry import CHAIN, Generation, write
 from jobs.replay.run import prepare
 from jobs.runtime.progress import last_ticks
@@ -51,7 +52,7 @@ def _record(machine: str) -> bytes:
     ]
     source = {"topic": "telemetry.lines", "partition": 0, "offset": 0, "timestamp_unix_milli": START}
     head = {"id": machine, "machine": machine, "kind": "metric", "resource": {}, "inventory": {"known": False}}
-    return orjson.dumps({**head, "source": source, "events": points})
+    return orjson.dumps({**head, "source": source, "events": event_columns(points)})
 
 
 def _send(producer: Producer, value: bytes, key: str | None, milli: int, partition: int = -1) -> None:

@@ -3,8 +3,8 @@
 CREATE TABLE events (
   machine STRING,
   tick_unix_nano BIGINT,
-  events ARRAY<ROW<time_unix_nano BIGINT, series STRING, name STRING, unit STRING, `value` DOUBLE>>,
-  ts AS TO_TIMESTAMP_LTZ(COALESCE(events[1].time_unix_nano, tick_unix_nano) / 1000000, 3),
+  events ROW<time_unix_nano ARRAY<BIGINT>, `value` ARRAY<DOUBLE>, series ARRAY<STRING>, name ARRAY<STRING>, unit ARRAY<STRING>>,
+  ts AS TO_TIMESTAMP_LTZ(COALESCE(events.time_unix_nano[1], tick_unix_nano) / 1000000, 3),
   WATERMARK FOR ts AS ts - INTERVAL '15' SECOND
 ) WITH (
   'connector' = 'kafka', 'topic' = '{topic}', 'properties.group.id' = '{group}',
@@ -24,8 +24,8 @@ CREATE TABLE statistics (
 );
 
 CREATE VIEW points AS
-SELECT e.machine, e.ts, p.series, p.name, p.unit, p.`value`
-FROM events AS e CROSS JOIN UNNEST(e.events) AS p (time_unix_nano, series, name, unit, `value`);
+SELECT e.machine, e.ts, p.series, e.events.name[p.n] AS name, e.events.unit[p.n] AS unit, e.events.`value`[p.n] AS `value`
+FROM events AS e CROSS JOIN UNNEST(e.events.series) WITH ORDINALITY AS p (series, n);
 
 INSERT INTO statistics
 SELECT machine, window_start, window_end, series, name, unit,

@@ -150,7 +150,7 @@ def test_every_window_is_right(chain, telemetry, bootstrap):
 
 def test_what_was_late_or_unusable_is_kept(chain, telemetry):
     totals = orjson.loads((telemetry[2] / "totals.json").read_bytes())
-    late = sum(len(record["events"]) for record in chain[1]("events.late"))
+    late = sum(len(record["events"]["time_unix_nano"]) for record in chain[1]("events.late"))
     rejected = chain[1]("events.rejected")
     assert late == totals["late"] > 0
     assert sum(record["events"] for record in rejected) == totals["rejected"]

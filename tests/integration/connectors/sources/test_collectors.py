@@ -16,6 +16,7 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
+from jobs.columns import to_rows
 from tests.integration.conftest import free_ports
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
 
@@ -24,6 +25,10 @@ DOCS = PROJECT / "docs" / "collectors.md"
 OTELCOL = PROJECT / "build" / "otelcol" / "otelcol"
 COLLECTD_PLUGIN = Path("/usr/lib/collectd/write_kafka.so")
 SITES = {"collectd-host": "dc1", "rsyslog-host": "dc2", "otelcol-host": "dc3"}
+
+
+def events_of(records):
+    return [event for record in records for event in to_rows(record["events"])]
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +102,14 @@ def test_collectd(servers, topics, events, tmp_path):
     )
 
     def enough(records):
-        names = [event["name"] for record in records for event in record["events"]]
+        names = [event["name"] for event in events_of(records)]
         return names.count("collectd.interface.if_octets.rx") >= 2 and names.count("collectd.memory.memory") >= 5
 
     with process([daemon, "-f", "-C", str(config)], tmp_path / "collectd.log"):
         records = events("telemetry.collectd", enough)
     assert {record["machine"] for record in records} == {"collectd-host"}
     assert {record["inventory"]["site"] for record in records} == {"dc1"}
-    found = [event for record in records for event in record["events"]]
+    found = events_of(records)
     memory = {e["attributes"]["type_instance"]: e["value"] for e in found if e["name"] == "collectd.memory.memory"}
     assert sum(memory.values()) == pytest.approx(psutil.virtual_memory().total, rel=0.2)
     received = [event for event in found if event["series"] == "collectd.interface.if_octets.rx{plugin_instance=lo}"]
@@ -135,11 +140,11 @@ def test_rsyslog(servers, topics, events, tmp_path, which, topic):
     ]
     with process([daemon, "-n", "-f", str(config), "-i", str(tmp_path / "pid")], tmp_path / "rsyslog.log"):
         send(port, "".join(line + "\n" for line in lines).encode())
-        records = events(topic, lambda records: sum(len(record["events"]) for record in records) >= 3)
+        records = events(topic, lambda records: len(events_of(records)) >= 3)
     assert {record["machine"] for record in records} == {"rsyslog-host"}
     assert {record["inventory"]["site"] for record in records} == {"dc2"}
     assert {record["resource"]["service.name"] for record in records} == {"nova-compute"}
-    found = sorted((event for record in records for event in record["events"]), key=lambda event: event["body"])
+    found = sorted(events_of(records), key=lambda event: event["body"])
     assert [event["body"].strip() for event in found] == [line.split(" - - ", 1)[1] for line in lines]
     assert {event["template"].strip() for event in found} == {'Instance i-<*> took <*> "<*>" å'}
     assert {event["severity_number"] for event in found} == {17}
@@ -159,22 +164,22 @@ def test_otel_collector(servers, topics, events, tmp_path, encoding):
     suffix = ".proto" if encoding == "proto" else ""
 
     def enough(records):
-        names = [event["name"] for record in records for event in record["events"]]
+        names = [event["name"] for event in events_of(records)]
         return names.count("system.network.io") >= 4 and "system.memory.usage" in names
 
     resource = {"OTEL_RESOURCE_ATTRIBUTES": "host.name=otelcol-host"}
     with process([str(OTELCOL), "--config", str(config)], tmp_path / "otelcol.log", **resource):
-        logs = events(f"telemetry.otlp.logs{suffix}", lambda found: sum(len(record["events"]) for record in found) >= 3)
+        logs = events(f"telemetry.otlp.logs{suffix}", lambda found: len(events_of(found)) >= 3)
         metrics = events(f"telemetry.otlp.metrics{suffix}", enough)
     for records in (logs, metrics):
         assert {record["machine"] for record in records} == {"otelcol-host"}
         assert {record["inventory"]["site"] for record in records} == {"dc3"}
-    found = sorted((event for record in logs for event in record["events"]), key=lambda event: event["body"])
+    found = sorted(events_of(logs), key=lambda event: event["body"])
     assert [event["body"] for event in found] == lines
     assert {event["severity_number"] for event in found} == {17}
     sent = int(datetime.fromisoformat(stamp).timestamp() * 1_000_000)
     assert {event["time_unix_nano"] // 1000 for event in found} == {sent}
-    points = [event for record in metrics for event in record["events"]]
+    points = events_of(metrics)
     memory = {e["attributes"]["state"]: e["value"] for e in points if e["name"] == "system.memory.usage"}
     assert sum(memory.values()) == pytest.approx(psutil.virtual_memory().total, rel=0.2)
     received = [e for e in points if e["series"] == "system.network.io{device=lo,direction=receive}"]

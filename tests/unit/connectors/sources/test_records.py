@@ -66,7 +66,10 @@ def test_of_a_key_that_stands_twice_the_first_counts():
 
 
 def test_sound_events_are_told_by_the_range_of_their_times():
-    events = [{"series": "m", "time_unix_nano": T + 5, "value": 1.0}, {"series": "n", "time_unix_nano": T, "value": 2.0}]
+    events = [
+        {"series": "m", "time_unix_nano": T + 5, "value": 1.0},
+        {"series": "n", "time_unix_nano": T, "value": 2.0},
+    ]
     columns = {"time_unix_nano": [T + 5, T], "value": [1.0, 2.0], "series": ["m", "n"]}
     assert render(events) == {"json": orjson.dumps(columns), "first_unix_nano": T, "last_unix_nano": T + 5}
 

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import types as T
 
 from infra.topics import load_topics
+from jobs.columns import event_columns, to_rows
 from jobs.enrichment.inventory import SCHEMA, history, parse_fact
 from jobs.enrichment.transform import RECORD_BYTES, REJECTED_BYTES, REJECTED_NAME, enrichment
-from jobs.columns import event_columns, to_rows
 from jobs.schemas import DECODED, EVENT
 
 NANO = 1_000_000_000

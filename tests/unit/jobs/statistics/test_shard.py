@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 
 import jsonschema
+import numpy as np
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,9 @@ from jobs.json_schema import json_schema
 from jobs.runtime.fold import Input
 from jobs.schemas import SCHEMAS
 from jobs.statistics import shard
+from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take
+from jobs.statistics.points import Points
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import EARLY, IDLE_SERIES, fold
 from jobs.statistics.state import ChangedWindowsError, State
@@ -333,7 +336,11 @@ def test_a_session_goes_on_over_panes_and_batches():
 
 
 def test_a_count_window_is_every_so_many_values():
-    log = [record(*(metric(100 + 4 * n, float(n)) for n in range(8))), record(metric(101, 9.0, "load", name="load")), tick(200)]
+    log = [
+        record(*(metric(100 + 4 * n, float(n)) for n in range(8))),
+        record(metric(101, 9.0, "load", name="load")),
+        tick(200),
+    ]
     found = [r for r in told(run(log, ALL)) if r["window"]["kind"] == "count"]
     assert [(r["statistics"][0]["first"], r["statistics"][0]["last"]) for r in found] == [(0.0, 2.0), (3.0, 5.0)]
     assert [r["statistics"][0]["count"] for r in found] == [3, 3]
@@ -395,6 +402,37 @@ def test_the_state_does_not_grow_with_history():
     assert len(kept.points) == 0
     assert not kept.facts
     assert max(sizes[30:]) <= max(sizes[:30]) * 1.05
+
+
+def test_known_labels_are_those_of_the_machine_and_its_present_numbers():
+    """Labels are looked up by their bytes: the same of two machines, and after series were forgotten."""
+    kept, both = State(TEN), (metric(101, 1.0), metric(101, 2.0, "cpu{core=1}"))
+    records = [record(*both, machine=machine) for machine in ("vm-1", "vm-2", "vm-1")]
+    take(kept, enumerate([record(metric(101, 1.0, "first")), *records]))
+    assert kept.points.series.tolist() == [0, 1, 2, 3, 4, 1, 2]
+    kept.retain(np.arange(1, 5))
+    kept.points = Points.empty()
+    take(kept, enumerate(records))
+    assert kept.points.series.tolist() == [0, 1, 2, 3, 0, 1]
+    assert len(kept.catalogue) == 4
+
+
+def test_few_known_labels_are_kept(monkeypatch):
+    monkeypatch.setattr("jobs.statistics.catalogue.SCRAPES_BYTES", 2 * (SCRAPE_BYTES + 8))
+    kept = State(TEN)
+    take(kept, enumerate([record(metric(101, 1.0, f"cpu{{core={n % 5}}}")) for n in range(20)]))
+    assert kept.points.series.tolist() == [0, 1, 2, 3, 4] * 4
+    assert len(kept.catalogue._scrapes) <= 2
+
+
+def test_text_that_looks_like_the_begin_of_labels_is_only_text():
+    begin = LABELS_BEGIN.decode()
+    odd = {"series": begin, "name": begin, "unit": begin, "attributes": {begin: begin, "series": begin}}
+    metrics = record(metric(101, 2.0, **odd), resource={"series": "[", begin: begin}, machine=begin)
+    lines = record(line(101, template=begin) | {"body": begin}, kind="log", machine=begin)
+    (found,) = told(run([metrics, lines, tick(110)]))
+    assert (found["machine"], [one["series"] for one in found["statistics"]]) == (begin, [begin, begin])
+    assert found["statistics"][1]["attributes"] == odd["attributes"]
 
 
 def test_the_state_survives_packing():

@@ -89,7 +89,7 @@ def test_late_records_answer():
         "id": "l1",
         "machine": "vm-1",
         "source": {"topic": "t", "timestamp_unix_milli": MILLI + 62_000},
-        "events": [{}, {}],
+        "events": {"time_unix_nano": [1, 2]},
     }
     (row,) = rows([truth("late")], [late_said(record)], {})
     assert (row.found, row.text, row.delay_s) == (True, "2 events came late", 2.0)
