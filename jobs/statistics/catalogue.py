@@ -131,12 +131,14 @@ class Catalogue:
         whole = events | orjson.loads(b'{"series":[' + labels[:-1]) if labels else events
         known = self._numbers[machine, kind]
         keys = list(zip(whole["series"], whole.get("unit", repeat(None)), strict=False))
-        if not all(map(known.__contains__, keys)):
+        try:
+            return np.array([known[key] for key in keys], np.int64)
+        except KeyError:
             for key, event in zip(keys, to_rows(whole), strict=True):
                 if key not in known:
                     known[key] = len(self.series)
                     self.series.append(_series(machine, kind, event))
-        return np.array([known[key] for key in keys], np.int64)
+            return np.array([known[key] for key in keys], np.int64)
 
     def _remember(self, scrape: tuple[int, bytes], numbers: Ints) -> None:
         self._scrapes_size += numbers.nbytes + SCRAPE_BYTES
