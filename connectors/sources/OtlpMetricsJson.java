@@ -145,8 +145,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       if (machine == null) {
         return RowFactory.create(number, null, attributes, null, null, null, "no_machine", (long) count);
       }
-      Rendering json = new Rendering(identity(attributes, machine), count);
-      metrics.forEach(json::add);
+      Rendering json = new Rendering(named(identity(attributes, machine)));
       return RowFactory.create(number, machine, attributes, json.text(), json.first(), json.last(), null, null);
     }
 
@@ -156,6 +155,21 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
           .filter(found -> found != null && !found.isEmpty() && !found.equals("-"))
           .findFirst()
           .orElse(null);
+    }
+
+    private List<Named> named(List<Entry> identity) {
+      List<Named> found = new ArrayList<>();
+      for (Metric metric : metrics) {
+        for (Kind kind : Kind.values()) {
+          Data data = metric.data[kind.ordinal()];
+          if (data != null) {
+            for (Point point : data.points) {
+              found.add(new Named(kind, Labels.of(kind, metric, data, point.attributes, identity), point));
+            }
+          }
+        }
+      }
+      return found;
     }
 
     private static List<Entry> identity(Map<String, String> attributes, String machine) {
@@ -652,8 +666,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     json.append('}');
   }
 
-  /** The JSON of what is the same of a series at every scrape, by the order of LABELS; null where there is none. */
-  private record Labels(List<String> cells) {
+  /** What is the same of a series at every scrape: its JSON in the order of LABELS, null where there is none. */
+  private record Labels(UTF8String series, List<String> cells) {
 
     private record Key(
         Kind kind,
@@ -684,9 +698,11 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       boolean hasTemporality = "1".equals(key.temporality) || "2".equals(key.temporality);
       StringBuilder attributes = new StringBuilder();
       quote(attributes, asMap(key.attributes));
+      String series = series(key);
       return new Labels(
+          UTF8String.fromString(series),
           Arrays.asList(
-              quoted(series(key)),
+              quoted(series),
               quoted(key.name),
               key.unit == null || key.unit.isEmpty() ? null : quoted(key.unit),
               quoted(key.kind.type),
@@ -719,6 +735,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     }
   }
 
+  private record Named(Kind kind, Labels labels, Point point) {}
+
   /** One field of all events as JSON. */
   private static final class Column {
 
@@ -726,9 +744,9 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     private final StringBuilder cells;
     private boolean isEmpty = true;
 
-    Column(String name, int events, int bytes) {
+    Column(String name, int bytes) {
       this.name = name;
-      this.cells = new StringBuilder(events * bytes);
+      this.cells = new StringBuilder(bytes);
     }
 
     /** Where the next cell's JSON belongs. */
@@ -754,26 +772,31 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     }
   }
 
-  /** The events of a resource as JSON, in columns; one in which all cells are null is left out. */
+  /**
+   * The events of a resource as JSON, in columns; one in which all cells are null is left out.
+   *
+   * <p>They stand in the order of their series: collectors change theirs from scrape to scrape.
+   */
   private static final class Rendering {
 
     private static final List<String> LABELS =
         List.of("series", "name", "unit", "type", "temporality", "monotonic", "attributes");
     private static final int BYTES = 32; // of a cell, about
 
-    private final List<Entry> identity;
     private final Column times, values, histograms;
     private final List<Column> labels;
     private boolean isSound = true;
     private long first = Long.MAX_VALUE;
     private long last = Long.MIN_VALUE;
 
-    Rendering(List<Entry> identity, int events) {
-      this.identity = identity;
-      this.times = new Column("time_unix_nano", events, BYTES);
-      this.values = new Column("value", events, BYTES);
-      this.histograms = new Column("histogram", events, BYTES);
-      this.labels = LABELS.stream().map(name -> new Column(name, events, BYTES)).toList();
+    Rendering(List<Named> events) {
+      int bytes = BYTES * events.size();
+      times = new Column("time_unix_nano", bytes);
+      values = new Column("value", bytes);
+      histograms = new Column("histogram", bytes);
+      labels = LABELS.stream().map(name -> new Column(name, bytes)).toList();
+      events.sort(Comparator.comparing(event -> event.labels.series)); // as Python sorts
+      events.forEach(this::add);
     }
 
     String text() {
@@ -792,18 +815,9 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       return isSound ? last : null;
     }
 
-    void add(Metric metric) {
-      for (Kind kind : Kind.values()) {
-        Data data = metric.data[kind.ordinal()];
-        if (data != null) {
-          for (Point point : data.points) {
-            add(kind, metric, data, point);
-          }
-        }
-      }
-    }
-
-    private void add(Kind kind, Metric metric, Data data, Point point) {
+    private void add(Named event) {
+      Kind kind = event.kind;
+      Point point = event.point;
       addTime(point.time.integer());
       if (point.hasNoValue) {
         addNone(values);
@@ -817,9 +831,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       } else {
         new Histogram(histograms.next()).add(kind, point);
       }
-      List<String> cells = Labels.of(kind, metric, data, point.attributes, identity).cells;
-      for (int i = 0; i < cells.size(); i++) {
-        labels.get(i).add(cells.get(i));
+      for (int i = 0; i < labels.size(); i++) {
+        labels.get(i).add(event.labels.cells.get(i));
       }
     }
 

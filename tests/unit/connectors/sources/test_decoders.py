@@ -158,6 +158,10 @@ class TestOtlpMetrics:
         assert labelled.series == "m{cpu=0,cpu.id=1,state=idle}"
         assert labelled.attributes == {"cpu": "0", "cpu.id": "1", "state": "idle"}
 
+    def test_the_order_of_a_scrape_does_not_show(self, events):
+        points = [gauge(asInt="1", attributes=[attribute("disk", disk)]) for disk in ("b", "a", "\U0001f4be", "\uffee")]
+        assert events(*points, HISTOGRAM) == events(HISTOGRAM, *reversed(points))
+
     def test_series_tells_apart_the_services_of_a_machine(self, events):
         [event] = events(gauge(asInt="1"), resource=(HOST, attribute("service.name", "api")))
         assert event.series == "m{service.name=api}"
