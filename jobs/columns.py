@@ -14,8 +14,7 @@ Columns = dict[str, list[Any]]
 def to_columns(rows: Iterable[Mapping[str, Any]]) -> Columns:
     """Rows as columns."""
     held = list(rows)
-    columns = {name: [row.get(name) for row in held] for name in dict.fromkeys(chain.from_iterable(held))}
-    return {name: column for name, column in columns.items() if column.count(None) < len(column)}
+    return _columns(held, dict.fromkeys(chain.from_iterable(held)))
 
 
 def to_rows(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
@@ -26,5 +25,11 @@ def to_rows(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
 
 def event_columns(events: Iterable[Mapping[str, Any]]) -> Columns:
     """Events as the columns of a record of `events`, in their order there: what stays the same comes last."""
-    columns = to_columns(events)
-    return {name: columns[name] for name in EVENT.names if name in columns}
+    held = list(events)
+    present = set().union(*held)
+    return _columns(held, [name for name in EVENT.names if name in present])
+
+
+def _columns(rows: list[Mapping[str, Any]], names: Iterable[str]) -> Columns:
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return {name: column for name, column in columns.items() if column.count(None) < len(column)}
