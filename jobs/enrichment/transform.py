@@ -126,8 +126,8 @@ def _join_inventory() -> Enrichment:
 
 
 def _with_templates(events: Column) -> Column:
-    """Log lines with their template, which is also their series."""
-    templates = F.transform(events, lambda event: template(event["body"]))
+    """Log lines with their template, which is also their series; OTLP's may have no body."""
+    templates = F.transform(events, lambda event: template(F.coalesce(event["body"], F.lit(""))))
     return F.zip_with(
         events, templates, lambda event, found: event.withField("template", found).withField("series", found)
     )

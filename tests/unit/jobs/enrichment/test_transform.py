@@ -285,3 +285,8 @@ def test_a_control_event_stays_in_its_partition_and_is_no_unknown_machine(run):
     ]
     assert (row.partition, row.key, row.note) == (2, "upf-*", None)
     assert (record["kind"], record["events"]["body"]) == ("control", ["{}"])
+
+
+def test_a_log_line_without_a_body_has_a_series_too(run):
+    [(_, record)] = run(batch(line(None), line("Connection 17 closed"), kind="log"))["events"]
+    assert [event["series"] for event in to_rows(record["events"])] == ["", "Connection <*> closed"]
