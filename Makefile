@@ -116,7 +116,7 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 	$(COMPILE) tests/bench/flink/requirements.in -o tests/bench/flink/requirements.lock
 
 .PHONY: bench
-bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, 1.5 hours on a quiet machine
+bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine
 	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
 
 .PHONY: bench-sink
