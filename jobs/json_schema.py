@@ -30,18 +30,21 @@ SCALARS: dict[type[DataType], dict[str, Any]] = {
 def json_schema(name: str, record: StructType) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a record as this version writes it: a null field is absent, others are refused.
 
-    Null may be in lists: they may be columns, of which a row has no value.
+    Null is in lists of single values, and in the columns of a table, of which a row has no value.
     """
     return {"$schema": DIALECT, "title": name, **_node(record)}
 
 
-def _node(kind: DataType) -> dict[str, Any]:
+def _node(kind: DataType, *, is_column: bool = False) -> dict[str, Any]:
     match kind:
         case StructType():
-            properties = {field.name: _node(field.dataType) for field in kind.fields}
+            is_table = all(isinstance(field.dataType, ArrayType) for field in kind.fields)
+            properties = {field.name: _node(field.dataType, is_column=is_table) for field in kind.fields}
             return {"type": "object", "properties": properties, "additionalProperties": False}
         case MapType():
             return {"type": "object", "additionalProperties": _node(kind.valueType)}
+        case ArrayType(elementType=StructType()) if not is_column:
+            return {"type": "array", "items": _node(kind.elementType)}
         case ArrayType():
             return {"type": "array", "items": {"anyOf": [_node(kind.elementType), {"type": "null"}]}}
         case _:

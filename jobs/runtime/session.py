@@ -15,7 +15,7 @@ STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreP
 # Java's default, G1, works beside the job: a fifth of enrichment's CPU time. Nobody waits for a batch's pauses.
 _GC = "-XX:+UseParallelGC"
 # Ten times Java's defaults. Of the 30,000 methods that a job runs, planning its batches above all, few are worth the
-# optimizing compiler, which took a quarter of two cores for ten minutes after a start.
+# optimizing compiler, which took up to a quarter of two cores in the first ten minutes.
 _COMPILER = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"

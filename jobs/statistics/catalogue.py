@@ -141,11 +141,12 @@ class Catalogue:
             return np.array([known[key] for key in keys], np.int64)
 
     def _remember(self, scrape: tuple[int, bytes], numbers: Ints) -> None:
-        self._scrapes_size += numbers.nbytes + SCRAPE_BYTES
-        if self._scrapes_size > SCRAPES_BYTES:
+        size = numbers.nbytes + SCRAPE_BYTES
+        if self._scrapes_size + size > SCRAPES_BYTES:
             self._scrapes.clear()
-            self._scrapes_size = numbers.nbytes + SCRAPE_BYTES
+            self._scrapes_size = 0
         self._scrapes[scrape] = numbers
+        self._scrapes_size += size
 
     def grow(self) -> None:
         """Make room in the memory for the series that came since the last time."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from jobs.columns import Columns
 from jobs.statistics.catalogue import LABELS_BEGIN, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.panes import Fact, add_fact
@@ -45,15 +46,11 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
         _note_facts(state, record, offset, time)
         machine = state.catalogue.machine_number(record["machine"])
         numbers = state.catalogue.numbers(machine, record["kind"], events, labels)
-        if record["kind"] == "log":
-            # Lines are only counted; their severity stands in for the value, so that a window has its highest.
-            values += [number or 0 for number in events.get("severity_number", [0] * len(time))]
-        else:
-            values += events["value"]
-            if "histogram" in events:
-                _note_histograms(state, numbers, time, events["histogram"])
+        if "histogram" in events:
+            _note_histograms(state, numbers, time, events["histogram"])
         series.append(numbers)
         times += time
+        values += _values(record["kind"], events)
     state.catalogue.grow()
     if series:
         state.points = state.points.plus(np.concatenate(series), times, values)
@@ -72,6 +69,13 @@ def _read(value: bytes) -> tuple[Record, bytes]:
 def _control(record: Record, body: str, time: int) -> Record:
     """As JSON of the schema `statistics`."""
     return {"id": record["id"], "machine": record["machine"], "control": orjson.loads(body), "time_unix_nano": time}
+
+
+def _values(kind: str, events: Columns) -> list[float]:
+    """Of data points; lines are only counted, and their severity stands in, so that a window has its highest."""
+    if kind == "log":
+        return [number or 0 for number in events.get("severity_number", [0] * len(events["time_unix_nano"]))]
+    return events["value"]
 
 
 def _check_order(state: State, record: Record, offset: int, first: int) -> None:

@@ -58,7 +58,8 @@ def main(
             continue
         shape = shape_of(most_offsets)
         facts["shape"][name] = asdict(shape)
-        trials: list[Trial] = facts["trials"].setdefault(name, [])
+        trials: list[Trial] = []
+        facts["trials"][name] = trials
         for one in climb(shape, rising(begin, most), topic):
             trials.append(one)
             console.print(one)
@@ -77,8 +78,8 @@ def main(
 
 
 def rising(begin: int, most: int) -> Iterator[int]:
-    """The rates to try, each by STEP higher."""
-    return takewhile(lambda rate: rate <= most, (round(begin * STEP**step) for step in count()))
+    """The rates to try: `begin`, then each by STEP higher."""
+    return takewhile(lambda rate: rate <= max(begin, most), (round(begin * STEP**step) for step in count()))
 
 
 def sustained(trials: list[Trial]) -> int:

@@ -58,6 +58,12 @@ def test_a_wrong_record_is_refused_where_it_is_wrong(change, path):
     assert list(caught.value.absolute_path) == path
 
 
+def test_a_list_of_objects_that_is_no_column_has_no_null():
+    validator("novelties").validate({"contributors": [{}]})
+    with pytest.raises(ValidationError):
+        validator("novelties").validate({"contributors": [None]})
+
+
 def test_a_type_without_a_rule_is_an_error_and_not_a_hole():
     with pytest.raises(KeyError):
         json_schema("x", StructType().add("when", "date"))
