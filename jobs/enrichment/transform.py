@@ -90,7 +90,7 @@ def _split_by_verdict() -> _Step:
     parsed = F.when(F.col("whole").isNull(), F.from_json("json", _COLUMNS))
     events = F.when(F.col("whole").isNull(), F.coalesce(F.col("events"), event_rows(F.col("parsed"))))
     verdicts = F.coalesce(F.array_distinct(F.transform("events", _verdict)), F.array("whole"))
-    verdict = F.explode("verdicts")
+    verdict = F.explode_outer("verdicts")  # else Spark would judge twice, to filter out rows without any
     share = F.when(F.size("verdicts") == 1, F.col("events")).otherwise(
         F.filter("events", lambda event: _verdict(event) == F.col("verdict"))
     )
@@ -182,9 +182,10 @@ def _events_json() -> Column:
     """A record of the schema `events`, its events put in as they are rendered."""
     head = F.to_json(
         F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "retried")
-    )
+    ).cast("binary")  # of text, Spark would count the characters
     events = F.when(F.col("events").isNull(), F.col("json")).otherwise(F.to_json(event_columns(F.col("events"))))
-    return F.concat(F.substring(head, F.lit(1), F.length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
+    parts = (F.substring(head, F.lit(1), F.octet_length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
+    return F.concat(*(part.cast("binary") for part in parts)).cast("string")
 
 
 def _rejected_json(content: dict[str, Column]) -> Column:
