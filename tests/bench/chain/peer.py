@@ -22,7 +22,7 @@ FLINK = Path(__file__).parents[1] / "flink"
 WINDOWS = {"KAPPA_STATISTICS_WINDOWS": str(FLINK / "windows.yaml")}
 STAGES = ("enrichment", "statistics")
 ROUNDS = 2
-HEAP = "2g"  # one of our jobs has 1 GB and two Python workers
+HEAP = "4g"  # one of our jobs has 2 GB and two Python workers
 
 
 class PeerLab(Lab):
