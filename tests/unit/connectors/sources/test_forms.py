@@ -17,7 +17,8 @@ START = 1795245484412222354
 STEPS = 4  # a form is known after two
 
 NUMBERS = """0 -0 0.0 -0.0 -1.5 -7 0.1 12345678901234567890 1.0 100000000.0 1e5 1E5 1.2e-05 -1e+3 5e-324 1e999
- -1e999 1e-999 00 01 -01 -00 - -- +1 .5 1. -.5 1e 1e+ 1.e5 0x1 1_0 1f NaN Infinity -Infinity null true [] {} [1] "7" "-7" "x"
+ -1e999 1e-999 00 01 -01 -00 - -- +1 .5 1. -.5 1e 1e+ 1.e5 0x1 1_0 1f NaN Infinity -Infinity
+ null true [] {} [1] "7" "-7" "x"
 """
 PATTERNS = {
     "asDouble": (
