@@ -23,7 +23,11 @@ POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
 _CONNECTORS = Path(__file__).parents[1] / "connectors"
 # What goes along with Spark's jars.
-OWN = (_CONNECTORS / "sinks" / "KafkaTask.java", _CONNECTORS / "sources" / "OtlpMetricsJson.java")
+OWN = (
+    _CONNECTORS / "sinks" / "KafkaTask.java",
+    _CONNECTORS / "sources" / "OtlpMetricsForms.java",
+    _CONNECTORS / "sources" / "OtlpMetricsJson.java",
+)
 GOALS: dict[Part, str] = {
     "compiler": "dependency:copy-dependencies",
     "spark": "dependency:copy-dependencies",

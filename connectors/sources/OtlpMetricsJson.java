@@ -53,15 +53,28 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
   /** Columns: batch, machine, resource, json, first_unix_nano, last_unix_nano, error, count. */
   @Override
   public List<Row> call(byte[] value) throws IOException {
+    Row known = value == null ? null : OtlpMetricsForms.row(value);
+    if (known != null) {
+      return List.of(known);
+    }
     try {
-      List<Row> rows = new ArrayList<>();
-      for (Resource resource : read(value == null ? "" : new String(value, StandardCharsets.UTF_8))) {
-        rows.add(resource.row(rows.size()));
-      }
-      return rows.isEmpty() ? List.of(failed("no_events")) : rows;
+      return rows(value == null ? new byte[0] : value);
     } catch (UnusableException unusable) {
       return List.of(failed(unusable.getMessage()));
     }
+  }
+
+  private static List<Row> rows(byte[] value) throws IOException, UnusableException {
+    String text = new String(value, StandardCharsets.UTF_8);
+    List<Resource> resources = read(text);
+    List<Row> rows = new ArrayList<>();
+    for (Resource resource : resources) {
+      rows.add(resource.row(rows.size()));
+    }
+    if (rows.size() == 1 && text.length() == value.length) { // each character is one byte: places are the same in both
+      OtlpMetricsForms.remember(value, rows.get(0), resources.get(0).places);
+    }
+    return rows.isEmpty() ? List.of(failed("no_events")) : rows;
   }
 
   private static Row failed(String error) {
@@ -134,6 +147,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
   private static final class Resource {
     List<Entry> entries = List.of();
     List<Metric> metrics = List.of();
+    List<OtlpMetricsForms.Place> places = List.of(); // of the points told, in their order
 
     Row row(int number) {
       Map<String, String> attributes = asMap(entries);
@@ -145,7 +159,9 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       if (machine == null) {
         return RowFactory.create(number, null, attributes, null, null, null, "no_machine", (long) count);
       }
-      Rendering json = new Rendering(named(identity(attributes, machine)));
+      List<Named> events = named(identity(attributes, machine));
+      Rendering json = new Rendering(events);
+      places = events.stream().map(event -> event.point.place()).toList();
       return RowFactory.create(number, machine, attributes, json.text(), json.first(), json.last(), null, null);
     }
 
@@ -207,12 +223,20 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
   private static final class Point {
     List<Entry> attributes = List.of();
     boolean hasNoValue;
-    Scalar time = Scalar.NONE, asDouble = Scalar.NONE, asInt = Scalar.NONE;
+    Scalar start = Scalar.NONE, time = Scalar.NONE, asDouble = Scalar.NONE, asInt = Scalar.NONE;
     Scalar count = Scalar.NONE, sum = Scalar.NONE, min = Scalar.NONE, max = Scalar.NONE;
     Scalar scale = Scalar.NONE, zeroCount = Scalar.NONE;
     List<Scalar> bounds, counts;
     Buckets positive, negative;
     List<Entry> quantiles = List.of();
+
+    Scalar number() {
+      return asDouble.token == null ? asInt : asDouble;
+    }
+
+    OtlpMetricsForms.Place place() {
+      return new OtlpMetricsForms.Place(start.at, time.at, number().at);
+    }
   }
 
   private static final class Buckets {
@@ -233,10 +257,13 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     return found;
   }
 
-  /** A JSON value that should be a number. Its text is null if it can't be one, its token if there is none. */
-  private record Scalar(String text, JsonToken token) {
+  /**
+   * A JSON value that should be a number. Its text is null if it can't be one, its token if there is none; `at` is
+   * where it begins, -1 if it can't be one.
+   */
+  private record Scalar(String text, JsonToken token, int at) {
 
-    static final Scalar NONE = new Scalar(null, null);
+    static final Scalar NONE = new Scalar(null, null, -1);
     private static final int FINITE = 300; // so many characters without an exponent: no double is too small for that
 
     /** A 64-bit integer from a JSON number or its digits; null if it is none. */
@@ -423,6 +450,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     private void point(Point into, String field) throws IOException {
       switch (field) {
         case "attributes" -> into.attributes = entries();
+        case "startTimeUnixNano" -> into.start = nextScalar();
         case "timeUnixNano" -> into.time = nextScalar();
         case "flags" -> into.hasNoValue = "1".equals(nextText());
         default -> skip();
@@ -584,12 +612,16 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       JsonToken token = in.currentToken();
       return switch (token) {
         case VALUE_NULL -> Scalar.NONE;
-        case VALUE_STRING, VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> new Scalar(in.getText(), token);
+        case VALUE_STRING, VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> new Scalar(in.getText(), token, at());
         default -> {
           in.skipChildren();
-          yield new Scalar(null, token);
+          yield new Scalar(null, token, -1);
         }
       };
+    }
+
+    private int at() {
+      return (int) in.currentTokenLocation().getCharOffset();
     }
 
     private boolean nextBoolean() throws IOException {
@@ -822,7 +854,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       if (point.hasNoValue) {
         addNone(values);
       } else if (kind.isNumber()) {
-        addValue(point.asDouble.token == null ? point.asInt : point.asDouble);
+        addValue(point.number());
       } else {
         addValue(mean(point.count.integer(), point.sum.number()));
       }
