@@ -60,6 +60,9 @@ class Output:
         return cls(None, orjson.dumps({"tick_unix_nano": time_unix_nano}), time_unix_nano)
 
 
+# What this worker folded last, by place: version and state. Whether that is still the shard's, its version tells.
+_LAST: dict[Path, tuple[str, bytes]] = {}
+
 # (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.
 Fold = Callable[[bytes | None, Input], tuple[bytes, list[Output]]]
 
@@ -140,7 +143,10 @@ def _near(query: str | None, topic: str, shard: int) -> Path:
 
 
 def _get(near: Path, version: str) -> bytes | None:
-    """The state there, if it is that version's."""
+    """The state of that version: this worker's own, else the one there, if it is that version's."""
+    known, state = _LAST.get(near, (None, None))
+    if known == version:
+        return state
     if not near.exists():
         return None
     with near.open("rb") as file:
@@ -152,6 +158,7 @@ def _put(near: Path, version: str, state: bytes) -> None:
     with fresh.open("wb") as file:
         file.writelines((version.encode(), state))
     fresh.replace(near)  # at once: another attempt at this task may be running
+    _LAST[near] = version, state
 
 
 def _following(version: str, batch: Input) -> str:
