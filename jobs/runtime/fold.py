@@ -128,13 +128,18 @@ class _Shards(StatefulProcessor):
     def _keep(self, before: bytes | None, after: bytes) -> None:
         old, new = places(before) if before else {}, places(after)
         for name, place in new.items():
-            if before is None or name not in old or before[old[name]] != after[place]:
+            if before is None or name not in old or not _is_same(before, old[name], after, place):
                 self.parts.updateValue((name,), (after[place],))
         for name in old.keys() - new.keys():
             self.parts.removeKey((name,))
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _is_same(before: bytes, was: slice, after: bytes, now: slice) -> bool:
+    """Whether two parts are equal. Only one of them is copied: with both it took four times as long."""
+    return was.stop - was.start == now.stop - now.start and after.startswith(before[was], now.start)
 
 
 def _near(query: str | None, topic: str, shard: int) -> Path:

@@ -1,7 +1,7 @@
 import pytest
 
 from jobs.runtime import fold
-from jobs.runtime.fold import _get, _near, _put
+from jobs.runtime.fold import _get, _is_same, _near, _put
 
 
 @pytest.fixture
@@ -54,3 +54,18 @@ def test_each_shard_and_query_has_a_place_of_its_own(scratch, monkeypatch):
     for _ in ("here", "elsewhere"):
         assert [_get(_near(*place), "version") for place in places] == [repr(place).encode() for place in places]
         another_worker(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("before", "was", "now", "expected"),
+    [
+        (b"..part", slice(2, 6), slice(1, 5), True),
+        (b"..parT", slice(2, 6), slice(1, 5), False),
+        (b"..part", slice(2, 5), slice(1, 5), False),  # a beginning
+        (b"..part", slice(2, 6), slice(1, 4), False),
+        (b"art", slice(0, 3), slice(1, 4), False),  # found elsewhere
+        (b"..part", slice(2, 2), slice(5, 5), True),
+    ],
+)
+def test_parts_are_the_same_if_all_their_bytes_are(before, was, now, expected):
+    assert _is_same(before, was, b".part", now) is expected
