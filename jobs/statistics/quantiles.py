@@ -28,29 +28,30 @@ def rows_of_runs(start: Ints, length: Ints) -> Ints:
 
 
 def sort_runs(value: Floats, weight: Ints, length: Ints) -> tuple[Floats, Ints]:
-    """Each run by value, then weight."""
+    """Each run by value; equal ones stay in their order."""
     value, weight, start = value.copy(), weight.copy(), starts_of(length)
     unsorted = np.flatnonzero(length > 1)
     # A matrix for each power of two: sorting its rows is many times faster than sorting by two keys.
-    width = np.int64(1) << np.ceil(np.log2(length[unsorted])).astype(np.int64)
-    for columns in np.unique(width).tolist():
-        runs = unsorted[width == columns]
-        _sort_matrix(value, weight, start[runs], length[runs], columns)
+    width = np.ceil(np.log2(length[unsorted])).astype(np.int64)
+    for power in np.unique(width).tolist():
+        runs = unsorted[width == power]
+        _sort_matrix(value, weight, rows_of_runs(start[runs], length[runs]), length[runs])
     return value, weight
 
 
-def _sort_matrix(value: Floats, weight: Ints, start: Ints, length: Ints, columns: int) -> None:
-    inside = np.arange(columns) < length[:, None]
-    at = np.minimum(start[:, None] + np.arange(columns), len(value) - 1)
-    padded = np.where(inside, value[at], np.inf)
-    target = at[inside]
-    if (weight[target] == 1).all():
-        value[target] = np.sort(padded, axis=1)[inside]
+def _sort_matrix(value: Floats, weight: Ints, rows: Ints, length: Ints) -> None:
+    inside = np.arange(length.max()) < length[:, None]
+    padded = np.full(inside.shape, np.inf)
+    padded[inside] = value[rows]
+    if (weight[rows] == 1).all():
+        padded.sort(axis=1)
+        value[rows] = padded[inside]
         return
-    heavy = np.where(inside, weight[at], 0)
-    order = np.lexsort((heavy, ~inside, padded), axis=1)
-    value[target] = np.take_along_axis(padded, order, 1)[inside]
-    weight[target] = np.take_along_axis(heavy, order, 1)[inside]
+    heavy = np.zeros(inside.shape, np.int64)
+    heavy[inside] = weight[rows]
+    order = np.argsort(padded, axis=1, kind="stable")  # all values are finite: what is padded stays behind
+    value[rows] = np.take_along_axis(padded, order, 1)[inside]
+    weight[rows] = np.take_along_axis(heavy, order, 1)[inside]
 
 
 def quantiles(value: Floats, weight: Ints, length: Ints) -> list[Floats]:
@@ -66,21 +67,22 @@ def quantiles(value: Floats, weight: Ints, length: Ints) -> list[Floats]:
 
 def thin(value: Floats, weight: Ints, length: Ints) -> tuple[Floats, Ints, Ints]:
     """Sorted runs of at most LIMIT values; the weight of a run stays."""
-    if not len(length) or length.max() <= LIMIT:
+    long = length > LIMIT
+    if not long.any():
         return value, weight, length
-    start, kept, short = starts_of(length), [], []
-    for first, size in zip(start.tolist(), length.tolist(), strict=True):
-        run = slice(first, first + size)
-        found = (value[run], weight[run]) if size <= LIMIT else _thin_run(value[run], weight[run])
-        kept.append(found)
-        short.append(len(found[0]))
-    values, weights = zip(*kept, strict=True)
-    return np.concatenate(values), np.concatenate(weights), np.array(short, np.int64)
+    start, kept = starts_of(length), np.minimum(length, LIMIT)
+    rows, is_share = rows_of_runs(start, kept), np.repeat(long, kept)
+    middles, shares = _shares(weight, start[long], length[long])
+    rows[is_share] = middles
+    weights = weight[rows]
+    weights[is_share] = shares
+    return value[rows], weights, kept
 
 
-def _thin_run(value: Floats, weight: Ints) -> tuple[Floats, Ints]:
-    """Equal shares of the ranks, each by the value at its middle."""
+def _shares(weight: Ints, start: Ints, length: Ints) -> tuple[Ints, Ints]:
+    """LIMIT equal shares of the ranks of each run, one after the other: the row in its middle, and its weight."""
     passed = np.cumsum(weight)
-    bounds = np.arange(LIMIT + 1) * passed[-1] // LIMIT
-    middle = (bounds[:-1] + bounds[1:]) // 2 + 1
-    return value[np.searchsorted(passed, middle)], np.diff(bounds)
+    before = passed[start] - weight[start]
+    bounds = np.arange(LIMIT + 1) * (passed[start + length - 1] - before)[:, None] // LIMIT
+    middle = before[:, None] + (bounds[:, :-1] + bounds[:, 1:]) // 2 + 1
+    return np.searchsorted(passed, middle.ravel()), np.diff(bounds, axis=1).ravel()
