@@ -81,7 +81,8 @@ class PeerLab(Lab):
 def versus(shape: Shape, rate: int, python: Path) -> dict[str, Any]:
     """The same backlog through our stages and Flink's, each alone on the machine; gives ratios of their rates."""
     found: dict[str, list[dict[str, float]]] = {name: [] for stage in STAGES for name in (stage, f"flink {stage}")}
-    with tempfile.TemporaryDirectory() as folder, PeerLab(Path(folder), shape.settings, python).up() as lab:
+    settings = shape.of_backlog().settings
+    with tempfile.TemporaryDirectory() as folder, PeerLab(Path(folder), settings, python).up() as lab:
         lab.start()
         load = lab.load(rate, shape.seconds, shape.machines, singles=False)
         events = orjson.loads(load.communicate(timeout=shape.seconds + 300)[0])["events"]
