@@ -62,3 +62,16 @@ def test_long_runs_are_thinned_within_the_bound_and_short_ones_left_alone():
     for percent, found in zip(PERCENT, quantiles(thinned, weights, kept), strict=True):
         rank = int(np.searchsorted(ordered, found[0]))
         assert abs(rank - percent * 100) <= 10_000 / (2 * LIMIT) + 1
+
+
+def test_weighted_runs_are_thinned_as_their_values_repeated():
+    rng = np.random.default_rng(4)
+    sizes = np.array([300, 5, LIMIT + 1])
+    value = np.concatenate([np.sort(rng.normal(size=size)) for size in sizes])
+    weight = rng.integers(1, 5, len(value))
+    weight[300:305] = 1
+    ends = np.cumsum(sizes)
+    repeated = np.array([part.sum() for part in np.split(weight, ends[:-1])])
+    found = thin(value, weight, sizes)
+    expected = thin(np.repeat(value, weight), np.ones(weight.sum(), np.int64), repeated)
+    assert [column.tolist() for column in found] == [column.tolist() for column in expected]
