@@ -31,7 +31,9 @@ final class OtlpMetricsForms {
   private static final byte[] TIMES = ascii("{\"time_unix_nano\":[");
   private static final byte[] VALUES = ascii("],\"value\":[");
 
-  private static final int LONGEST = 300; // characters of a number; the reader may rewrite longer ones
+  // Characters of a number that is told as it was read: without an exponent, no double is too small for so many.
+  static final int LONGEST = 300;
+
   private static final int LONGEST_LONG = 19;
   private static final int LONGEST_DOUBLE = 24;
 

@@ -264,7 +264,6 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
   private record Scalar(String text, JsonToken token, int at) {
 
     static final Scalar NONE = new Scalar(null, null, -1);
-    private static final int FINITE = 300; // so many characters without an exponent: no double is too small for that
 
     /** A 64-bit integer from a JSON number or its digits; null if it is none. */
     Long integer() {
@@ -305,7 +304,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
 
     /** Its own text if that is beyond doubt the JSON of a finite number, else null. */
     String plain() {
-      if (text == null || text.length() > FINITE) {
+      if (text == null || text.length() > OtlpMetricsForms.LONGEST) {
         return null;
       }
       int first = text.startsWith("-") ? 1 : 0;
