@@ -25,8 +25,7 @@ _CONNECTORS = Path(__file__).parents[1] / "connectors"
 # What goes along with Spark's jars.
 OWN = (
     _CONNECTORS / "sinks" / "KafkaTask.java",
-    _CONNECTORS / "sources" / "OtlpMetricsForms.java",
-    _CONNECTORS / "sources" / "OtlpMetricsJson.java",
+    *sorted((_CONNECTORS / "sources").glob("*.java")),
 )
 GOALS: dict[Part, str] = {
     "compiler": "dependency:copy-dependencies",

@@ -2,7 +2,7 @@
 
 A module named as a `format` of `infra/topics.yaml` has `decode(df)`: the Kafka columns (key, value, topic, partition,
 offset, timestamp) come out as they went in, with the columns of `jobs.schemas.DECODED` beside them (`value` may be
-null where it was decoded). One whose `decode` runs Python may have `decode_builtin`, the same by Spark's expressions.
+null where it was decoded).
 
 - One row a machine's batch; a record that can't be decoded gives exactly one row.
 - No data point or log line vanishes: one that is unusable by itself is an event whose `value` or `time_unix_nano` is
@@ -20,8 +20,8 @@ from infra.errors import UserError
 
 Decoder = Callable[[DataFrame], DataFrame]
 
-PYTHON_ONLY = {"otlp_logs_proto", "otlp_metrics_proto"}
-_HELPERS = {"columns", "otlp", "otlp_arrow", "otlp_values", "records"}
+IN_PYTHON = {"otlp_logs_proto", "otlp_metrics_proto"}  # their decoders need Python's workers
+_HELPERS = {"columns", "jvm", "otlp", "otlp_arrow", "otlp_values", "records"}
 
 
 def formats() -> list[str]:
@@ -29,15 +29,12 @@ def formats() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _HELPERS)
 
 
-def decoder(name: str, builtin: bool = False) -> Decoder:
-    """The decoder of a wire format; `builtin`: the one that Spark's expressions make up, for the real-time mode.
+def decoder(name: str) -> Decoder:
+    """The decoder of a wire format.
 
-    Raises UserError for an unknown format, and for one that only Python decodes.
+    Raises UserError for an unknown format.
     """
     if name not in formats():
         raise UserError(f"format: no decoder is named {name!r}; use one of {', '.join(formats())}")
-    module = importlib.import_module(f"{__name__}.{name}")
-    if builtin and name in PYTHON_ONLY:
-        raise UserError(f"format: {name} is decoded in Python, which the real-time mode can't run")
-    decode: Decoder = getattr(module, "decode_builtin", module.decode) if builtin else module.decode
+    decode: Decoder = importlib.import_module(f"{__name__}.{name}").decode
     return decode

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from connectors import otlp
 from connectors.otlp import Instrument
-from connectors.sources import PYTHON_ONLY, decoder
+from connectors.sources import decoder
 from infra.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.transform import enrichment
@@ -102,13 +102,9 @@ def stages(spark: SparkSession, count: int) -> dict[str, tuple[int, DataFrame]]:
     found: dict[str, tuple[int, DataFrame]] = {}
     for name, (value, topic, points) in inputs.items():
         raw = records(spark, value, count, topic)
-        forms = {"usual": decoder(name)}
-        if name not in PYTHON_ONLY and (builtin := decoder(name, builtin=True)) is not forms["usual"]:
-            forms["Spark's expressions"] = builtin
-        for form, decode in forms.items():
-            decoded = decode(raw)
-            found[f"{name}, {form}: decoded"] = (count * points, decoded)
-            found[f"{name}, {form}: enriched"] = (count * points, enrichment(topics)(decoded, inventory))
+        decoded = decoder(name)(raw)
+        found[f"{name}: decoded"] = (count * points, decoded)
+        found[f"{name}: enriched"] = (count * points, enrichment(topics)(decoded, inventory))
     return found
 
 

@@ -15,10 +15,10 @@ RECEIVED = datetime(2026, 11, 21, tzinfo=UTC)
 def decode(spark):
     """Record values through a decoder: one list of rows a record, in order; `json` is read back into `events`."""
 
-    def run(wire_format, values, builtin=False):
+    def run(wire_format, values):
         kafka = [(None, value, "telemetry", 0, offset, RECEIVED) for offset, value in enumerate(values)]
         found = [[] for _ in values]
-        decoded = decoder(wire_format, builtin)(spark.createDataFrame(kafka, KAFKA).coalesce(1))
+        decoded = decoder(wire_format)(spark.createDataFrame(kafka, KAFKA).coalesce(1))
         parsed = decoded.withColumn("parsed", F.from_json("json", EVENTS["events"].dataType.simpleString()))
         rendered = F.when(F.col("json").isNotNull(), event_rows(F.col("parsed")))
         for row in parsed.withColumn("events", F.coalesce("events", rendered)).collect():

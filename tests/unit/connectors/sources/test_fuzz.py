@@ -14,7 +14,7 @@ from connectors.sources import records
 from connectors.sources.columns import LARGEST_BYTES
 from connectors.sources.records import UnusableError
 from tests.fuzz.inputs import FORMATS, HOSTILE, expected, mutate, seeds
-from tests.unit.connectors.sources import reference
+from tests.unit.connectors.sources import reference, reference_lines
 from tests.unit.connectors.sources.test_decoders import EXPONENTIAL, HISTOGRAM, SUMMARY, metrics
 
 COUNT = int(os.environ.get("KAPPA_FUZZ", "1500"))
@@ -45,33 +45,36 @@ def test_what_is_too_large_is_not_read(decode, samples, wire_format):
 LARGE_NUMBER = re.compile(rb'(?<!")\b(\d{20,}|[0-9.]+e[0-9]+)')
 
 
-def test_python_and_sparks_expressions_read_the_same(decode, samples):
+def test_the_jvm_reads_lines_as_the_reference_does(decode, samples):
     rng = random.Random("lines_json")
-    originals = seeds(samples, "lines_json")
-    values = [mutate(rng.choice(originals), rng) for _ in range(COUNT)]
-    both = zip(decode("lines_json", values), decode("lines_json", values, builtin=True), strict=True)
-    same = stricter = 0
-    for value, (python, builtin) in zip(values, both, strict=True):
-        if LARGE_NUMBER.search(value):
-            continue  # as a text, one keeps its digits and the other doesn't
-        if any(row.error for row in python):
-            continue  # Python takes only RFC 8259 JSON, Spark also NaN without quotes
-        if any(row.error for row in builtin):
-            stricter += 1
+    originals = [*seeds(samples, "lines_json"), LOG]
+    values = [*originals, *(mutate(rng.choice(originals), rng) for _ in range(2 * COUNT))]
+    usable = of_another_shape = 0
+    for value, [row] in zip(values, decode("lines_json", values), strict=True):
+        if LARGE_NUMBER.search(value) or b"\\ud800" in value:
+            continue  # Python's parser rewrites the one, and refuses the other
+        wanted = referenced(value, reference_lines.read)
+        found = of_row(row) if row.kind == "metric" or row.error else of_lines(row)
+        if [found] != wanted:
+            # A key that stands twice, first with another shape.
+            assert "not_line" in {row.error, wanted[0][4]}, value
+            of_another_shape += 1
             continue
-        same += 1
-        assert [facts(row) for row in python] == [facts(row) for row in builtin], value
-    assert same > COUNT / 10
-    assert stricter <= COUNT / 100
+        usable += not row.error
+    assert usable > COUNT / 10
+    assert of_another_shape <= COUNT / 100
 
 
-def facts(row):
-    """What both forms must agree on."""
-    events = [
-        {**event.asDict(recursive=True), "value": None if event.value is None else repr(event.value)}
-        for event in row.events or []
-    ]
-    return row.batch, row.machine, row.kind, row.resource, events, row.error
+LOG = (
+    b'{"time_unix_nano":1795245484412222354,"machine":"pm-1","body":"link 7 is down","severity_text":"warn",'
+    b'"attributes":{"unit":"nova","pid":17}}'
+)
+
+
+def of_lines(row):
+    """The same of log lines, which come as events."""
+    events = [{name: value for name, value in event.asDict().items() if value is not None} for event in row.events]
+    return row.batch, row.machine, row.resource, events, row.error, row["count"]
 
 
 def test_the_jvm_reads_otlp_metrics_as_the_reference_does(decode, samples):
@@ -82,7 +85,7 @@ def test_the_jvm_reads_otlp_metrics_as_the_reference_does(decode, samples):
     for value, rows in zip(values, decode("otlp_metrics_json", values), strict=True):
         if LARGE_NUMBER.search(value) or b"\\ud800" in value:
             continue  # Python's parser rewrites the one, and refuses the other
-        found, wanted = [of_row(row) for row in rows], referenced(value)
+        found, wanted = [of_row(row) for row in rows], referenced(value, reference.read)
         if found != wanted:
             # A key that stands twice, first with another shape; a time that is a list.
             assert "not_otlp" in {rows[0].error, wanted[0][4]}, value
@@ -107,10 +110,10 @@ def in_doubles(text):
     return list((columns | {"value": values}).items())
 
 
-def referenced(value):
-    """The same by reference.py."""
+def referenced(value, read):
+    """The same by a reference's `read`."""
     try:
-        batches = reference.read(value)
+        batches = read(value)
     except UnusableError as error:
         return [(None, None, None, None, str(error), None)]
     return [of_batch(*batch) for batch in enumerate(batches)] or [(None, None, None, None, "no_events", None)]
@@ -121,6 +124,16 @@ def of_batch(number, batch):
     if not events or machine is None:
         error, count = ("no_machine", len(events)) if events else ("no_events", None)
         return number, machine, resource, None, error, count
+    if batch.kind == "log":
+        known = [{name: value for name, value in event.items() if value is not None} for event in events]
+        return (
+            number,
+            machine,
+            resource,
+            [event | {"attributes": dict(event["attributes"])} for event in known],
+            None,
+            None,
+        )
     rendered = records.render(events)
     times = (rendered.get("first_unix_nano"), rendered.get("last_unix_nano"))
     return number, machine, resource, (in_doubles(rendered["json"]), *times), None, None

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.sources import lines_json, records
+from connectors.sources import records
 from connectors.sources.otlp_values import labels
 from connectors.sources.records import UnusableError, double, every, integer, render, series, time
 from jobs.columns import to_columns
-from tests.unit.connectors.sources import reference
+from tests.unit.connectors.sources import reference, reference_lines
 
 T = 1795245484412222354
 
@@ -92,7 +92,7 @@ def test_an_unsound_event_leaves_the_batch_to_be_judged_one_by_one(event, writte
 
 
 def test_bytes_that_are_not_utf8_are_replaced():
-    [batch] = lines_json.read(b'{"time_unix_nano":1,"machine":"m","name":"caf\xe9","value":1}')
+    [batch] = reference_lines.read(b'{"time_unix_nano":1,"machine":"m","name":"caf\xe9","value":1}')
     assert batch.events[0]["name"] == "caf\ufffd"
 
 
@@ -126,7 +126,7 @@ documents = st.recursive(
 @given(documents)
 def test_whatever_the_json_is_there_are_rows_or_a_code(document):
     for read, value in (
-        (lines_json.read, document),
+        (reference_lines.read, document),
         (reference.read, document),
         (reference.read, {"resourceMetrics": [{"scopeMetrics": [{"metrics": [document]}]}]}),
         (reference.read, {"resourceMetrics": [{"resource": document, "scopeMetrics": document}]}),
