@@ -46,6 +46,8 @@ class Context:
             .option("includeHeaders", headers or bool(replay.restored))
             .options(**settings.spark())
             .option("kafka.isolation.level", "read_committed")
+            # Spark asks the broker for a partition's ends, and fetches anew, each time that it has taken so many.
+            .option("kafka.max.poll.records", "5000")
             # What retention took before it was read is a loss that a person must decide on.
             .option("failOnDataLoss", "true")
             .load()
