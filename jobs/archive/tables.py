@@ -34,13 +34,15 @@ class Table:
 
 
 def parse(raw: DataFrame, topic: Topic) -> DataFrame:
-    """The record's fields beside where it stands in the log; ticks, which carry no data, are left to the log."""
+    """The record's fields beside where it stands in the log; ticks, which have no key, are left to the log."""
     assert topic.schema_name
     schema = SCHEMAS[topic.schema_name]
     text = F.col("value").cast("string")
-    parsed = raw.select("topic", "partition", "offset", "timestamp", "date", F.from_json(text, schema).alias("record"))
-    rows = parsed.select("date", "timestamp", "topic", "partition", "offset", "record.*")
-    return rows.where(F.col("id").isNotNull())
+    records = raw.where(F.col("key").isNotNull())  # not the parsed `id`: to ask for it, Spark would parse twice
+    parsed = records.select(
+        "topic", "partition", "offset", "timestamp", "date", F.from_json(text, schema).alias("record")
+    )
+    return parsed.select("date", "timestamp", "topic", "partition", "offset", "record.*")
 
 
 def tables(topics: TopicMap) -> tuple[Table, ...]:

@@ -145,6 +145,9 @@ def _to_records(topics: TopicMap) -> _Step:
     is_unknown = ~F.col("inventory.known") & (F.col("kind") != "control")
     events = F.when(F.col("kind") == "log", _with_templates(F.col("events"))).otherwise(F.col("events"))
     addressed = {"events": events, "source": _source(), "batch_id": _batch_id()}
+    head = F.to_json(
+        F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "retried")
+    ).cast("binary")  # of text, Spark would count the characters
     is_huge = F.octet_length("record") + F.coalesce(F.octet_length("machine"), F.lit(0)) > RECORD_BYTES
     judged = F.when(is_huge, TOO_LARGE).otherwise(F.col("verdict"))
     written = (
@@ -161,7 +164,11 @@ def _to_records(topics: TopicMap) -> _Step:
         F.when(is_rejected, F.col("verdict")).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
     )
     return lambda df: (
-        df.withColumns(addressed).withColumn("record", value).withColumn("verdict", judged).select(*written)
+        df.withColumns(addressed)
+        .withColumn("head", head)  # a step of its own: Spark would render it twice, to know its length
+        .withColumn("record", value)
+        .withColumn("verdict", judged)
+        .select(*written)
     )
 
 
@@ -180,9 +187,7 @@ def _header(name: str, value: Column) -> Column:
 
 def _events_json() -> Column:
     """A record of the schema `events`, its events put in as they are rendered."""
-    head = F.to_json(
-        F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "retried")
-    ).cast("binary")  # of text, Spark would count the characters
+    head = F.col("head")
     events = F.when(F.col("events").isNull(), F.col("json")).otherwise(F.to_json(event_columns(F.col("events"))))
     parts = (F.substring(head, F.lit(1), F.octet_length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
     return F.concat(*(part.cast("binary") for part in parts)).cast("string")
