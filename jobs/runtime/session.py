@@ -59,6 +59,9 @@ _FIXED = {
     "spark.hadoop.parquet.block.size": str(16 * 2**20),
     "spark.hadoop.parquet.block.size.row.check.min": "10",
     "spark.hadoop.parquet.page.size.row.check.min": "10",
+    # Of the log, no two values are equal, nor the headers that say where they came from: no dictionary is tried.
+    "spark.hadoop.parquet.enable.dictionary#value": "false",
+    "spark.hadoop.parquet.enable.dictionary#headers.list.element.value": "false",
     "spark.sql.streaming.minBatchesToRetain": "20",
     # It reads what all kept versions of a state are made of: each 60 s, that was 8 % of the statistics' JVM.
     "spark.sql.streaming.stateStore.maintenanceInterval": "300s",
