@@ -119,6 +119,10 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine
 	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
 
+.PHONY: bench-scaling
+bench-scaling: setup ## Measure what an event costs each stage as machines, partitions and cores become more; report in build/scaling.json
+	$(BIN)/python -m tests.bench.chain.scaling $(BENCH_ARGS)
+
 .PHONY: bench-sink
 bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--rows 500000 --rounds 7"); report in build/sink.json
 	$(BIN)/python -m tests.bench.sink $(BENCH_ARGS)

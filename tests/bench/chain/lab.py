@@ -37,12 +37,14 @@ class Lab:
         self.broker = KafkaBroker(home / "broker", port, jars=default_jars())
         self.log = Log(self.broker.address)
         self._settings = settings
+        file = settings.get("KAPPA_TOPICS_FILE")
+        self._declared = load_topics(Path(file) if file else None)
         self.move_to("live")
 
     def move_to(self, generation: str) -> None:
         """From now on, jobs of this generation: with topics, checkpoints and groups of their own."""
         self.settings = Settings(home=self.home, kafka_bootstrap=self.broker.address, generation=generation)
-        self.topics = load_topics().in_generation(generation)
+        self.topics = self._declared.in_generation(generation)
         environment = {
             "KAPPA_HOME": str(self.home),
             "KAPPA_JARS": str(default_jars()),

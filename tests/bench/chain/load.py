@@ -48,13 +48,13 @@ class Scraped:
         return (line.replace(b"%d" % TIME_MARK, now) for line in self.lines)
 
 
-def _scraped(machine: cloud.Machine) -> Scraped:
+def _scraped(machine: cloud.Machine, *, singles: bool) -> Scraped:
     instruments = [signal.instrument for signal in signals.of_role(machine.role)]
     rng = random.Random(machine.name)
     levels = [rng.uniform(0.1, 0.9) for _ in range(signals.GAUGES)]
     variants = [[b"%.4f" % (level * rng.gauss(1, 0.03)) for level in levels] for _ in range(VARIANTS)]
     template = MetricTemplate(machine, instruments, time.time_ns())
-    lines = [metric_line(machine, one, TIME_MARK, variants[0][0]) for one in instruments]
+    lines = [metric_line(machine, one, TIME_MARK, variants[0][0]) for one in instruments if singles]
     return Scraped(machine.name.encode(), len(instruments), template, variants, lines)
 
 
@@ -75,7 +75,7 @@ def main(
     built = cloud.build(machines, max(2, machines // 300))
     for machine in built:
         sender.send(INVENTORY_TOPIC, machine.name.encode(), orjson.dumps(machine.inventory(0)), time.time_ns() // MILLI)
-    scraped = [_scraped(machine) for machine in built]
+    scraped = [_scraped(machine, singles=singles) for machine in built]
     sent, behind, spent, began = 0, 0.0, time.process_time(), time.time()
     for step, machine in ((step, machine) for step in count() for machine in scraped):
         if (left := began + sent / rate - time.time()) > SLACK:

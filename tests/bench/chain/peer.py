@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import orjson
 from confluent_kafka.admin import NewTopic
 
 from connectors.simulator.encode import METRICS_TOPIC
@@ -14,7 +13,7 @@ from infra.admin import connect
 from infra.jars import default_jars, fetch
 from infra.jdk import SPARK_JAVA, find_jdk
 from tests.bench.chain.lab import Lab
-from tests.bench.chain.trial import Shape, alone
+from tests.bench.chain.trial import Shape, alone, fill
 from tests.chaos.processes import Job
 
 FLINK = Path(__file__).parents[1] / "flink"
@@ -83,9 +82,7 @@ def versus(shape: Shape, rate: int, python: Path) -> dict[str, Any]:
     found: dict[str, list[dict[str, float]]] = {name: [] for stage in STAGES for name in (stage, f"flink {stage}")}
     settings = shape.of_backlog().settings
     with tempfile.TemporaryDirectory() as folder, PeerLab(Path(folder), settings, python).up() as lab:
-        lab.start()
-        load = lab.load(rate, shape.seconds, shape.machines, singles=False)
-        events = orjson.loads(load.communicate(timeout=shape.seconds + 300)[0])["events"]
+        events = fill(lab, shape, rate, METRICS_TOPIC)
         for number in range(ROUNDS):
             lab.move_to(f"round{number}")
             lab.start()

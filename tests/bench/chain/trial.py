@@ -129,12 +129,18 @@ def apart(shape: Shape, rate: int, topic: str) -> dict[str, dict[str, Any]]:
     Returns `limit` and `stages`; rates in events a second.
     """
     with shape.of_backlog().lab() as lab:
-        lab.start()
-        load = lab.load(rate, shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
-        events = orjson.loads(load.communicate(timeout=shape.seconds + 300)[0])["events"]
+        events = fill(lab, shape, rate, topic)
         ways = limit.measure(lab.settings, topic, FORMATS[topic])
         limits = {way: round(events / seconds) for way, seconds in ways.items()}
         return {"limit": limits, "stages": {stage: alone(lab, stage, events) for stage in STAGES}}
+
+
+def fill(lab: Lab, shape: Shape, rate: int, topic: str) -> int:
+    """Let the load run while nobody reads; gives the number of events that wait then."""
+    lab.start()
+    load = lab.load(rate, shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+    events: int = orjson.loads(load.communicate(timeout=shape.seconds + 600)[0])["events"]
+    return events
 
 
 def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:

@@ -1,0 +1,103 @@
+"""`make bench-scaling`: what an event costs each stage as machines, partitions and cores become more.
+
+One thing is varied at a time. The load waits as a backlog, and each stage goes through it alone, as in `make bench`.
+"""
+
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from connectors.simulator.encode import METRICS_TOPIC
+from infra.topics import DEFAULT_MAP
+from jobs.enrichment.job import JOB as ENRICHMENT
+from jobs.statistics.job import JOB as STATISTICS
+from tests.bench.chain.trial import Shape, alone, fill
+
+STAGES = (ENRICHMENT.name, STATISTICS.name)  # the detector's cost is of series: `make bench-detector`
+SERIES = 31  # of a machine, about
+
+app = typer.Typer(add_completion=False)
+console = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is varied."""
+
+    machines: int = 1_000
+    partitions: int = 4
+    cores: int = 2
+
+
+VARIED: dict[str, tuple[int, ...]] = {
+    "machines": (1_000, 10_000, 100_000),
+    "partitions": (1, 4, 16),
+    "cores": (1, 2, 4),
+}
+
+
+def cases(most_machines: int) -> list[Case]:
+    """Each once."""
+    found = [replace(Case(), **{name: value}) for name, values in VARIED.items() for value in values]
+    return list(dict.fromkeys(case for case in found if case.machines <= most_machines))
+
+
+@app.command()
+def main(
+    events: Annotated[int, typer.Option(help="Data points of a backlog.")] = 6_000_000,
+    rate: Annotated[int, typer.Option(help="Data points a second, as they are sent.")] = 150_000,
+    most_machines: Annotated[int, typer.Option(help="Leave out cases with more.")] = 100_000,
+    memory: Annotated[str, typer.Option(help="KAPPA_DRIVER_MEMORY.")] = "2g",
+    report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/scaling.json"),
+) -> None:
+    """Measure each case. Example: python -m tests.bench.chain.scaling --most-machines 10000"""
+    report.parent.mkdir(exist_ok=True)
+    settings = {"KAPPA_DRIVER_MEMORY": memory, "KAPPA_MAX_OFFSETS_PER_TRIGGER": "50000"}
+    found: list[dict[str, Any]] = []
+    for case in cases(most_machines):
+        found.append(asdict(case) | {"stages": measure(case, settings, events, rate)})
+        report.write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+        console.print(found[-1])
+    console.print(table(found))
+
+
+def measure(case: Case, settings: dict[str, str], events: int, rate: int) -> dict[str, dict[str, float]]:
+    """Each stage alone through a backlog of such machines."""
+    with tempfile.TemporaryDirectory() as folder:
+        cores = {"KAPPA_SPARK_MASTER": f"local[{case.cores},4]", "KAPPA_SHUFFLE_PARTITIONS": str(case.cores)}
+        topics = {"KAPPA_TOPICS_FILE": str(with_partitions(Path(folder), case.partitions))}
+        shape = Shape(case.machines, 0, -(-events // rate), settings | cores | topics).of_backlog()
+        with shape.lab() as lab:
+            waiting = fill(lab, shape, rate, METRICS_TOPIC)
+            return {stage: alone(lab, stage, waiting) for stage in STAGES}
+
+
+def with_partitions(folder: Path, partitions: int) -> Path:
+    """The map of the chain, with so many partitions where a topic doesn't say how many."""
+    declared = yaml.safe_load(DEFAULT_MAP.read_text())
+    declared["defaults"]["partitions"] = partitions
+    file = folder / "topics.yaml"
+    file.write_text(yaml.safe_dump(declared))
+    return file
+
+
+def table(found: list[dict[str, Any]]) -> Table:
+    """A line a case."""
+    shown = Table("machines", "series", "partitions", "cores", *(f"{stage}: µs CPU, MB" for stage in STAGES))
+    for one in found:
+        costs = (f"{cost['cpu_seconds_per_million']}, {cost['peak_megabytes']:,}" for cost in one["stages"].values())
+        shown.add_row(
+            f"{one['machines']:,}", f"{one['machines'] * SERIES:,}", str(one["partitions"]), str(one["cores"]), *costs
+        )
+    return shown
+
+
+if __name__ == "__main__":
+    app()
