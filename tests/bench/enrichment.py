@@ -1,6 +1,6 @@
 """`make bench-enrichment`: CPU time a data point of decoding and of the whole enrichment, without Kafka.
 
-The same OTLP records, cached in memory, go through each form of the decoder in turn, so that other work on the machine
+Records, cached in memory, go through each decoder in turn, so that other work on the machine
 hits all alike. CPU is that of the JVM and the Python workers together; the median of the rounds counts.
 """
 
