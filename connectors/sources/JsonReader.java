@@ -101,6 +101,12 @@ class JsonReader {
       }
     }
 
+    /** Nanoseconds; null for 0, which means unknown, and for what isn't a positive 64-bit number. */
+    Long time() {
+      Long time = integer();
+      return time == null || time <= 0 ? null : time;
+    }
+
     /** A double from a JSON number or its text, NaN and infinities too; null if it is none. */
     Double number() {
       if (text == null) {
@@ -264,6 +270,11 @@ class JsonReader {
   void skip() throws IOException {
     in.nextToken();
     in.skipChildren();
+  }
+
+  /** Null for an empty text, and for "-", syslog's way to write an absent field. */
+  static String nonEmpty(String text) {
+    return text == null || text.isEmpty() || text.equals("-") ? null : text;
   }
 
   static void quote(StringBuilder json, String text) {

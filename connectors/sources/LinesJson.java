@@ -30,8 +30,8 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
   private static final String METRIC = "metric";
 
   /**
-   * Columns: batch, kind, machine, resource, json, first_unix_nano, last_unix_nano, error, count, and of a log line
-   * time_unix_nano, body, severity_text, attributes.
+   * Columns: batch, kind, machine, resource, json, first_unix_nano, last_unix_nano, error, count, log; the last is null or
+   * has time_unix_nano, body, severity_text, attributes.
    */
   @Override
   public List<Row> call(byte[] value) throws IOException {
@@ -39,30 +39,8 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
     try {
       return List.of(JsonReader.read(text, parser -> new Reader(parser).line(), "not_line").row());
     } catch (UnusableException unusable) {
-      String error = unusable.getMessage();
-      return List.of(RowFactory.create(null, METRIC, null, null, null, null, null, error, null, null, null, null, null));
+      return List.of(RowFactory.create(null, METRIC, null, null, null, null, null, unusable.getMessage(), null, null));
     }
-  }
-
-  private static Row row(String kind, String machine, MetricColumns json, String error, Long count) {
-    return RowFactory.create(
-        0,
-        kind,
-        machine,
-        resource(machine),
-        json == null ? null : json.text(),
-        json == null ? null : json.first(),
-        json == null ? null : json.last(),
-        error,
-        count,
-        null,
-        null,
-        null,
-        null);
-  }
-
-  private static Map<String, String> resource(String machine) {
-    return machine == null ? Map.of() : Map.of("host.name", machine);
   }
 
   private static final class Line {
@@ -72,14 +50,20 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
 
     Row row() {
       String kind = body == null ? METRIC : "log";
-      String known = machine == null || machine.isEmpty() || machine.equals("-") ? null : machine;
+      String known = JsonReader.nonEmpty(machine);
+      Map<String, String> resource = known == null ? Map.of() : Map.of("host.name", known);
       if (body == null && name == null) {
-        return LinesJson.row(kind, known, null, "no_events", null);
+        return RowFactory.create(0, kind, known, resource, null, null, null, "no_events", null, null);
       }
       if (known == null) {
-        return LinesJson.row(kind, null, null, "no_machine", 1L);
+        return RowFactory.create(0, kind, null, resource, null, null, null, "no_machine", 1L, null);
       }
-      return body == null ? LinesJson.row(kind, known, columns(), null, null) : log(kind, known);
+      if (body != null) {
+        Row log = RowFactory.create(time.time(), body, severity, attributes);
+        return RowFactory.create(0, kind, known, resource, null, null, null, null, null, log);
+      }
+      MetricColumns json = columns();
+      return RowFactory.create(0, kind, known, resource, json.text(), json.first(), json.last(), null, null, null);
     }
 
     private MetricColumns columns() {
@@ -89,24 +73,6 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
       point.asDouble = value;
       Labels labels = Labels.of(new Labels.Key(Kind.GAUGE, name, unit, null, false, entries, List.of()));
       return new MetricColumns(Collections.singletonList(new Named(Kind.GAUGE, labels, point)));
-    }
-
-    private Row log(String kind, String known) {
-      Long at = time.integer();
-      return RowFactory.create(
-          0,
-          kind,
-          known,
-          resource(known),
-          null,
-          null,
-          null,
-          null,
-          null,
-          at == null || at <= 0 ? null : at,
-          body,
-          severity,
-          attributes);
     }
   }
 
@@ -140,14 +106,8 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
     }
 
     private Map<String, String> texts() throws IOException {
-      JsonToken token = in.nextToken();
-      if (token == JsonToken.VALUE_NULL) {
-        return Map.of();
-      }
-      if (token != JsonToken.START_OBJECT) {
-        throw new ShapeException();
-      }
       Map<String, String> found = new LinkedHashMap<>();
+      in.nextToken();
       object(found, (into, key) -> into.put(key, nextText()));
       return found;
     }

@@ -61,7 +61,7 @@ final class MetricColumns {
   private void add(Named event) {
     Kind kind = event.kind;
     Point point = event.point;
-    addTime(point.time.integer());
+    addTime(point.time.time());
     if (point.hasNoValue) {
       addNone(values);
     } else if (kind.isNumber()) {
@@ -80,7 +80,7 @@ final class MetricColumns {
   }
 
   private void addTime(Long time) {
-    if (time == null || time <= 0) {
+    if (time == null) {
       addNone(times);
       return;
     }

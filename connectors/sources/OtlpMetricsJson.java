@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import kappa.JsonReader.Scalar;
 import kappa.JsonReader.ShapeException;
 import kappa.JsonReader.UnusableException;
@@ -96,7 +97,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     private static String machine(Map<String, String> attributes) {
       return MACHINE_KEYS.stream()
           .map(attributes::get)
-          .filter(found -> found != null && !found.isEmpty() && !found.equals("-"))
+          .map(JsonReader::nonEmpty)
+          .filter(Objects::nonNull)
           .findFirst()
           .orElse(null);
     }

@@ -9,19 +9,14 @@ It is decoded by LinesJson.java. A test compares it with the same in Python, on 
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from connectors.sources import columns, jvm
-from jobs.schemas import DECODED, STRINGS
+from jobs.schemas import DECODED, EVENT
 
 _FIELDS = ("batch", "kind", "machine", "resource", "json", "first_unix_nano", "last_unix_nano", "error", "count")
-_LOG = (
-    StructField("time_unix_nano", LongType()),
-    StructField("body", StringType()),
-    StructField("severity_text", StringType()),
-    StructField("attributes", STRINGS),
-)
-_ROW = StructType([*(DECODED[name] for name in _FIELDS), *_LOG])
+_LOG = StructType([EVENT[name] for name in ("time_unix_nano", "body", "severity_text", "attributes")])
+_ROW = StructType([*(DECODED[name] for name in _FIELDS), StructField("log", _LOG)])
 
 
 def decode(df: DataFrame) -> DataFrame:
@@ -30,6 +25,7 @@ def decode(df: DataFrame) -> DataFrame:
 
 
 def _made(row: Column) -> dict[str, Column]:
-    severity = {"severity_number": columns.severity_number(row["severity_text"])}
-    log = columns.event(type=F.lit("log"), **severity, **{field.name: row[field.name] for field in _LOG})
-    return {"events": F.when(row["body"].isNotNull(), F.array(log))}
+    log = row["log"]
+    severity = columns.severity_number(log["severity_text"])
+    event = columns.event(type=F.lit("log"), severity_number=severity, **{name: log[name] for name in _LOG.names})
+    return {"events": F.when(log.isNotNull(), F.array(event))}

@@ -55,12 +55,7 @@ def entries(attributes: Column) -> Column:
         attributes,
         lambda a: F.struct(F.coalesce(a["key"], F.lit("")).alias("key"), value_text(a["value"]).alias("value")),
     )
-    return F.coalesce(found, no_entries())
-
-
-def no_entries() -> Column:
-    """An empty array of entries."""
-    return F.array().cast("array<struct<key:string,value:string>>")
+    return F.coalesce(found, F.array().cast("array<struct<key:string,value:string>>"))
 
 
 def as_map(pairs: Column) -> Column:

@@ -73,8 +73,8 @@ LOG = (
 
 def of_lines(row):
     """The same of log lines, which come as events."""
-    events = [{name: value for name, value in event.asDict().items() if value is not None} for event in row.events]
-    return row.batch, row.machine, row.resource, events, row.error, row["count"]
+    events = [known(event.asDict()) for event in row.events]
+    return row.batch, row.machine, row.resource, events, row.error, row["count"], row.kind
 
 
 def test_the_jvm_reads_otlp_metrics_as_the_reference_does(decode, samples):
@@ -100,7 +100,7 @@ def of_row(row):
     """What the JVM and the reference must agree on."""
     events = row.json and in_doubles(row.json)
     times = (row.first_unix_nano, row.last_unix_nano)
-    return row.batch, row.machine, row.resource, row.json and (events, *times), row.error, row["count"]
+    return row.batch, row.machine, row.resource, row.json and (events, *times), row.error, row["count"], row.kind
 
 
 def in_doubles(text):
@@ -115,28 +115,26 @@ def referenced(value, read):
     try:
         batches = read(value)
     except UnusableError as error:
-        return [(None, None, None, None, str(error), None)]
-    return [of_batch(*batch) for batch in enumerate(batches)] or [(None, None, None, None, "no_events", None)]
+        return [(None, None, None, None, str(error), None, "metric")]
+    return [of_batch(*batch) for batch in enumerate(batches)] or [(None, None, None, None, "no_events", None, "metric")]
 
 
 def of_batch(number, batch):
     machine, resource, events = batch.machine, batch.resource, batch.events
     if not events or machine is None:
         error, count = ("no_machine", len(events)) if events else ("no_events", None)
-        return number, machine, resource, None, error, count
+        return number, machine, resource, None, error, count, batch.kind
     if batch.kind == "log":
-        known = [{name: value for name, value in event.items() if value is not None} for event in events]
-        return (
-            number,
-            machine,
-            resource,
-            [event | {"attributes": dict(event["attributes"])} for event in known],
-            None,
-            None,
-        )
+        as_rows = [event | {"attributes": dict(event["attributes"])} for event in events]
+        return number, machine, resource, list(map(known, as_rows)), None, None, batch.kind
     rendered = records.render(events)
     times = (rendered.get("first_unix_nano"), rendered.get("last_unix_nano"))
-    return number, machine, resource, (in_doubles(rendered["json"]), *times), None, None
+    return number, machine, resource, (in_doubles(rendered["json"]), *times), None, None, batch.kind
+
+
+def known(event):
+    """An event without its nulls."""
+    return {name: value for name, value in event.items() if value is not None}
 
 
 @pytest.mark.parametrize("wire_format", FORMATS)
