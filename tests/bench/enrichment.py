@@ -1,7 +1,7 @@
 """`make bench-enrichment`: CPU time a data point of decoding and of the whole enrichment, without Kafka.
 
-Records, cached in memory, go through each decoder in turn, so that other work on the machine
-hits all alike. CPU is that of the JVM and the Python workers together; the median of the rounds counts.
+Records, cached in memory, go through each decoder in turn, so that other work on the machine hits all alike. CPU is
+that of the JVM and the Python workers together; the median of the rounds counts.
 """
 
 import statistics

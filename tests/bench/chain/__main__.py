@@ -17,10 +17,9 @@ from rich.table import Table
 
 from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain.peer import versus
-from tests.bench.chain.trial import Shape, apart, climb
+from tests.bench.chain.trial import POINTS, Shape, apart, climb
 
 STEP = 1.25  # between two rates
-POINTS = 31  # about so many has a scrape: a batch of single events is as large as one of scrapes
 
 Trial = dict[str, Any]
 app = typer.Typer(add_completion=False)
@@ -52,6 +51,7 @@ def main(
         batch = {"KAPPA_TRIGGER_SECONDS": str(trigger), "KAPPA_MAX_OFFSETS_PER_TRIGGER": str(most_offsets)}
         return Shape(machines, warm, seconds, batch | {"KAPPA_DRIVER_MEMORY": memory})
 
+    # A batch of single events is as large as one of scrapes.
     batched, singles = (rate, METRICS_TOPIC, max_offsets), (single_rate, LINES_TOPIC, max_offsets * POINTS)
     for name, (begin, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
         if not begin:

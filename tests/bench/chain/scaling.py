@@ -18,10 +18,9 @@ from connectors.simulator.encode import METRICS_TOPIC
 from infra.topics import DEFAULT_MAP
 from jobs.enrichment.job import JOB as ENRICHMENT
 from jobs.statistics.job import JOB as STATISTICS
-from tests.bench.chain.trial import Shape, alone, fill
+from tests.bench.chain.trial import POINTS, Shape, alone, fill
 
 STAGES = (ENRICHMENT.name, STATISTICS.name)  # the detector's cost is of series: `make bench-detector`
-SERIES = 31  # of a machine, about
 
 app = typer.Typer(add_completion=False)
 console = Console(stderr=True)
@@ -94,7 +93,7 @@ def table(found: list[dict[str, Any]]) -> Table:
     for one in found:
         costs = (f"{cost['cpu_seconds_per_million']}, {cost['peak_megabytes']:,}" for cost in one["stages"].values())
         shown.add_row(
-            f"{one['machines']:,}", f"{one['machines'] * SERIES:,}", str(one["partitions"]), str(one["cores"]), *costs
+            f"{one['machines']:,}", f"{one['machines'] * POINTS:,}", str(one["partitions"]), str(one["cores"]), *costs
         )
     return shown
 

@@ -18,6 +18,7 @@ from tests.bench.chain.latency import Latencies
 from tests.waiting import until
 
 LOOK_SECONDS = 5.0
+POINTS = 31  # of a scrape, and so many series has a machine, about
 # A lag that grows by no more than this share of what comes in is flat. The archive works each minute, and three minutes
 # don't tell its sawtooth from less.
 FLAT = 0.05
