@@ -21,11 +21,12 @@ Part = Literal["compiler", "spark", "kafka", "elasticsearch", "flink"]
 
 POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
-_CONNECTORS = Path(__file__).parents[1] / "connectors"
+_ROOT = Path(__file__).parents[1]
 # What goes along with Spark's jars.
 OWN = (
-    _CONNECTORS / "sinks" / "KafkaTask.java",
-    *sorted((_CONNECTORS / "sources").glob("*.java")),
+    _ROOT / "connectors" / "sinks" / "KafkaTask.java",
+    *sorted((_ROOT / "connectors" / "sources").glob("*.java")),
+    *sorted((_ROOT / "jobs" / "enrichment").glob("*.java")),
 )
 GOALS: dict[Part, str] = {
     "compiler": "dependency:copy-dependencies",

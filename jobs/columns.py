@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from jobs.schemas import EVENT
+from jobs.schemas import EVENT, LABELS
 
 Row = dict[str, Any]
 Columns = dict[str, list[Any]]
@@ -19,9 +19,17 @@ def to_columns(rows: Iterable[Mapping[str, Any]]) -> Columns:
 
 
 def to_rows(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
-    """The inverse of `to_columns`. Raises ValueError if the columns differ in length."""
+    """The inverse of `to_columns`; each event with its labels. Raises ValueError if the columns differ in length."""
+    if "labels" in columns:
+        columns = _with_labels(**columns)
     rows = zip(*columns.values(), strict=True)
     return [{name: value for name, value in zip(columns, row, strict=True) if value is not None} for row in rows]
+
+
+def _with_labels(labels: Sequence[int], **columns: Sequence[Any]) -> Columns:
+    return {
+        name: [column[row] for row in labels] if name in LABELS else list(column) for name, column in columns.items()
+    }
 
 
 def event_columns(events: Iterable[Mapping[str, Any]]) -> Columns:

@@ -40,7 +40,13 @@ INVENTORY_FACTS = _struct(
     role=StringType(),
 )
 
-SOURCE = _struct(topic=StringType(), partition=IntegerType(), offset=LongType(), timestamp_unix_milli=LongType())
+SOURCE = _struct(
+    topic=StringType(),
+    partition=IntegerType(),
+    offset=LongType(),
+    last_offset=LongType(),  # where events of several of its records are together: that of the last, `offset` the first
+    timestamp_unix_milli=LongType(),  # of the first
+)
 
 HISTOGRAM = _struct(
     count=LongType(),
@@ -70,6 +76,17 @@ EVENT = _struct(
     attributes=STRINGS,
 )
 
+# Those from `series` on: what stays the same from scrape to scrape.
+LABELS = tuple(EVENT.names[EVENT.names.index("series") :])
+
+
+def _event_columns() -> StructType:
+    """EVENT as a table. With `labels`, its columns of LABELS have each row once; it says which row an event has."""
+    fields = {field.name: field.dataType for field in _columns(EVENT).fields}
+    labels = {name: fields.pop(name) for name in LABELS}
+    return _struct(**fields, labels=ArrayType(IntegerType()), **labels)
+
+
 EVENTS = _struct(
     id=StringType(),
     machine=StringType(),  # of a control event: may be a pattern
@@ -78,7 +95,7 @@ EVENTS = _struct(
     inventory=INVENTORY_FACTS,
     source=SOURCE,
     retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the ticks before it
-    events=_columns(EVENT),  # the last in a record: so what is the same in each scrape is the end of its bytes
+    events=_event_columns(),  # the last in a record: so what is the same in each scrape is the end of its bytes
     tick_unix_nano=LongType(),
 )
 

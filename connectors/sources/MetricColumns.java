@@ -10,7 +10,6 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import kappa.JsonReader.Scalar;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -22,7 +21,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class MetricColumns {
 
-  private static final List<String> LABELS =
+  static final List<String> LABELS =
       List.of("series", "name", "unit", "type", "temporality", "monotonic", "attributes");
   private static final int BYTES = 32; // of a cell, about
 
@@ -43,10 +42,16 @@ final class MetricColumns {
   }
 
   String text() {
-    return Stream.concat(Stream.of(times, values, histograms), labels.stream())
-        .filter(column -> !column.isEmpty)
-        .map(column -> "\"" + column.name + "\":[" + column.cells + "]")
-        .collect(Collectors.joining(",", "{", "}"));
+    // Not by a stream: of a record of one point, that took a third of the decoder's time.
+    StringBuilder text = new StringBuilder("{");
+    times.appendTo(text);
+    values.appendTo(text);
+    histograms.appendTo(text);
+    for (Column column : labels) {
+      column.appendTo(text);
+    }
+    text.setLength(Math.max(1, text.length() - 1)); // the last comma
+    return text.append('}').toString();
   }
 
   /** The least time, if each event has one, and a finite value; else null. */
@@ -297,6 +302,13 @@ final class MetricColumns {
 
     private StringBuilder separated() {
       return cells.isEmpty() ? cells : cells.append(',');
+    }
+
+    /** With a comma behind; nothing, if all cells are null. */
+    void appendTo(StringBuilder text) {
+      if (!isEmpty) {
+        text.append('"').append(name).append("\":[").append(cells).append("],");
+      }
     }
   }
 

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 
 from connectors.sources import decoder
 from infra.topics import TopicMap
+from jobs.enrichment.gathering import gathered
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
@@ -32,7 +33,7 @@ def _build(context: Context) -> DataFrame:
 def _finish(context: Context) -> Finish:
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
-    enrich = enrichment(topics)
+    enrich = enrichment(topics, gathered)
     return lambda decoded: enrich(decoded, inventory.frame())
 
 

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from connectors.sources.columns import TOO_LARGE, event_columns, event_rows
 from infra.topics import TopicMap
+from jobs.enrichment.gathering import Gathering, apart
 from jobs.enrichment.templates import template
 from jobs.schemas import EVENTS, INVENTORY_FACTS
 
-SCHEMA_VERSION = "events/2"
+SCHEMA_VERSION = "events/3"
 UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted
 # A raw record larger than this is kept in part: the whole one still stands at its source offset.
 REJECTED_BYTES = 1_000_000
@@ -37,12 +38,12 @@ Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
 _Step = Callable[[DataFrame], DataFrame]
 
 
-def enrichment(topics: TopicMap) -> Enrichment:
+def enrichment(topics: TopicMap, gather: Gathering = apart) -> Enrichment:
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
-    jobs/enrichment/inventory.py). The columns are made here, once: their thousands of calls to the JVM would cost each
-    micro-batch 0.7 s.
+    jobs/enrichment/inventory.py). `gather` says what of them becomes one record. The columns are made here, once: their
+    thousands of calls to the JVM would cost each micro-batch 0.7 s.
     """
     limits = topics.telemetry
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
@@ -52,7 +53,7 @@ def enrichment(topics: TopicMap) -> Enrichment:
 
     def enrich(decoded: DataFrame, inventory: DataFrame) -> DataFrame:
         judged = split_by_verdict(decoded.select("*", received, lateness, future))
-        return to_records(join_inventory(judged, inventory))
+        return to_records(gather(join_inventory(judged, inventory)))
 
     return enrich
 
@@ -114,7 +115,11 @@ def _join_inventory() -> Enrichment:
         has_ended = fact["valid_to"] <= F.col("first")
         return is_known & has_begun & ~F.coalesce(has_ended, F.lit(False))
 
-    fact = F.get(F.filter("history", applies), F.lit(0))
+    # Most machines have one fact, and Spark interprets the functions of lists.
+    only = F.get("history", F.lit(0))
+    fact = F.when(F.size("history") == 1, F.when(applies(only), only)).otherwise(
+        F.get(F.filter("history", applies), F.lit(0))
+    )
     names = [field for field in INVENTORY_FACTS.names if field != "known"]
     facts = F.struct(fact.isNotNull().alias("known"), *(fact[name].alias(name) for name in names))
 
@@ -134,7 +139,7 @@ def _with_templates(events: Column) -> Column:
 
 
 def _to_records(topics: TopicMap) -> _Step:
-    source = F.concat_ws("/", "topic", "partition", "offset")
+    source = F.concat_ws("/", "topic", "partition", F.concat_ws("-", "offset", "last_offset"))
     is_rejected = ~F.col("verdict").isin("ok", "late")
     value = F.when(is_rejected, _rejected_json(_rejected_part())).otherwise(_events_json())
     target = (
@@ -160,7 +165,7 @@ def _to_records(topics: TopicMap) -> _Step:
         F.array(_header("kappa.source", source), _header("kappa.schema", F.lit(SCHEMA_VERSION))).alias("headers"),
         F.col("topic").alias("source_topic"),
         F.col("partition").alias("source_partition"),
-        F.unix_millis("timestamp").alias("source_timestamp_ms"),
+        F.unix_millis("newest").alias("source_timestamp_ms"),
         F.when(is_rejected, F.col("verdict")).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
     )
     return lambda df: (
@@ -174,7 +179,7 @@ def _to_records(topics: TopicMap) -> _Step:
 
 def _source() -> Column:
     timestamp = F.unix_millis("timestamp").alias("timestamp_unix_milli")
-    return F.struct("topic", "partition", "offset", timestamp)
+    return F.struct("topic", "partition", "offset", "last_offset", timestamp)
 
 
 def _batch_id() -> Column:

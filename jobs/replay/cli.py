@@ -266,7 +266,7 @@ def _print_diff(found: comparison.Diff) -> None:
 def _show_diff(found: comparison.Diff, first: str, second: str, examples: int, until_ms: int) -> None:
     console.print(f"until {_time(until_ms)}")
     for topic, (one, other) in found.compared.items():
-        console.print(f"{topic}: {one:,} records in {first}, {other:,} in {second}")
+        console.print(f"{topic}: {one:,} {'' if topic == 'events' else 'records '}in {first}, {other:,} in {second}")
     if found.is_empty:
         console.print("no difference")
         return

@@ -11,6 +11,7 @@ import orjson
 
 from connectors.reader import read_topic
 from infra.topics import TopicMap
+from jobs.columns import to_rows
 from jobs.replay.registry import CHAIN
 
 Record = dict[str, Any]
@@ -20,7 +21,7 @@ Reader = Callable[[str], Iterable[tuple[int, bytes]]]  # topic -> (timestamp ms,
 
 @dataclass(frozen=True)
 class Difference:
-    """A record of which the two generations hold different forms; None where one has none."""
+    """A record (or event) of which the two generations hold different forms; None where one has none."""
 
     topic: str
     one: Record | None
@@ -86,26 +87,37 @@ def diff(
     since_ms: int = 0,
     until_ms: int | None = None,
 ) -> Diff:
-    """Compare the topics' records with timestamps in [since, until]; ticks aside.
+    """Compare the topics' records with timestamps in [since, until]; of `events` each event by itself. Ticks aside.
 
-    Only digests are held in memory (about 200 bytes a record); what differs is read a second time.
+    Only digests are held in memory (about 200 bytes each); what differs is read a second time.
     """
     found = Diff()
     derived = {name for names in topics.values() for name in names}
 
-    def records(topic: str) -> Iterator[Record]:
+    def records(topic: str, key: str) -> Iterator[Record]:
         for timestamp, value in read(topic):
-            if timestamp >= since_ms and (until_ms is None or timestamp <= until_ms):
-                record = orjson.loads(value)
-                if "tick_unix_nano" not in record:
-                    yield _comparable(record, derived)
+            record = orjson.loads(value)
+            if "tick_unix_nano" in record:
+                continue
+            parts = _events(record) if key == "events" else [(timestamp, _comparable(record, derived))]
+            for time, part in parts:
+                if since_ms <= time and (until_ms is None or time <= until_ms):
+                    yield part
 
     for key, (one, other) in topics.items():
-        first, second = Counter(map(_digest, records(one))), Counter(map(_digest, records(other)))
+        first, second = Counter(map(_digest, records(one, key))), Counter(map(_digest, records(other, key)))
         found.compared[key] = first.total(), second.total()
         only_one, only_other = first - second, second - first
-        found.differences += _paired(key, _of(records(one), only_one), _of(records(other), only_other))
+        found.differences += _paired(key, _of(records(one, key), only_one), _of(records(other, key), only_other))
     return found
+
+
+def _events(record: Record) -> Iterator[tuple[int, Record]]:
+    """Each event of a record and what is said of it, by its own time in ms: batches decide how they are gathered."""
+    common = {name: value for name, value in record.items() if name not in ("id", "source", "events")}
+    for event in to_rows(record["events"]):
+        identity = f"{record['machine']} {event.get('series', '')}"
+        yield -(-event["time_unix_nano"] // 1_000_000), {"id": identity, **common, **event}
 
 
 def _comparable(record: Record, derived: set[str]) -> Record:

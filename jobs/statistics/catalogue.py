@@ -114,7 +114,9 @@ class Catalogue:
         return self._matching[window]
 
     def numbers(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
-        """The number of each event's series, new ones included; `labels` is what `events` lack, after LABELS_BEGIN.
+        """The number of each row's series, new ones included; `labels` is what `events` lack, after LABELS_BEGIN.
+
+        There is a row for each event, or as many as the column `labels` of `events` speaks of.
 
         A machine's scrapes mostly have the same labels, byte for byte: those of known ones aren't parsed again.
         """
@@ -128,7 +130,8 @@ class Catalogue:
         return found
 
     def _numbers_of(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
-        whole = events | orjson.loads(b'{"series":[' + labels[:-1]) if labels else events
+        cells = {} if "labels" in events else events
+        whole = cells | orjson.loads(b'{"series":[' + labels[:-1]) if labels else cells
         known = self._numbers[machine, kind]
         keys = list(zip(whole["series"], whole.get("unit", repeat(None)), strict=False))
         try:

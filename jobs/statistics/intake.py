@@ -1,6 +1,7 @@
 """New records of `events` into the state of their shard."""
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,12 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
         if record["kind"] == "control":
             controls += [_control(record, *event) for event in zip(events["body"], time, strict=True)]
             continue
-        _note_facts(state, record, offset, time)
+        _note_facts(state, record, offset, time, first)
         machine = state.catalogue.machine_number(record["machine"])
         numbers = state.catalogue.numbers(machine, record["kind"], events, labels)
         if "histogram" in events:
             _note_histograms(state, numbers, time, events["histogram"])
-        series.append(numbers)
+        series.append(numbers[events["labels"]] if "labels" in events else numbers)
         times += time
         values += _values(record["kind"], events)
     state.catalogue.grow()
@@ -86,16 +87,18 @@ def _check_order(state: State, record: Record, offset: int, first: int) -> None:
         )
 
 
-def _note_facts(state: State, record: Record, offset: int, time: list[int]) -> None:
-    first, last = min(time), max(time)
+def _note_facts(state: State, record: Record, offset: int, time: list[int], first: int) -> None:
     machine, inventory = record["machine"], record["inventory"]
     known = state.latest.get(machine)
     if known and known.inventory == inventory:
         inventory = known.inventory  # the same object: it is packed once
-    fact = Fact(time[0], record["id"], inventory, offset, offset)
-    size = state.windows.pane
-    for start in {moment - moment % size for moment in (time if last // size > first // size else time[:1])}:
-        add_fact(state.facts[start], machine, fact)
+    size, last = state.windows.pane, max(time)
+    if first // size == last // size:
+        latest = [last]
+    else:
+        latest = [max(times) for _, times in groupby(sorted(time), key=lambda moment: moment // size)]
+    for moment in latest:
+        add_fact(state.facts[moment - moment % size], machine, Fact(moment, inventory, offset, offset))
 
 
 def _note_histograms(state: State, numbers: Ints, time: list[int], histograms: list[Record | None]) -> None:

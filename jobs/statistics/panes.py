@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from jobs.statistics.histograms import Spread, together
@@ -13,22 +14,23 @@ from jobs.statistics.windows import Rows
 
 
 class Fact(NamedTuple):
-    """Of a machine in a pane: what is known of it, by its latest record, and the offsets that it came from.
+    """Of a machine in a pane: what is known of it, by its latest event, and the offsets that its events came from."""
 
-    The greatest is the latest: time of the record's first event, then its id.
-    """
-
-    time: int
-    id: str
+    time: int  # of that event
     inventory: dict[str, Any]
     first_offset: int
     last_offset: int
 
     def with_(self, other: "Fact") -> "Fact":
         """Of both panes or records."""
-        latest = self if self[:2] >= other[:2] else other
+        latest = self if self._order(other) >= other._order(self) else other
         first, last = min(self.first_offset, other.first_offset), max(self.last_offset, other.last_offset)
-        return Fact(*latest[:3], first, last)
+        return Fact(latest.time, latest.inventory, first, last)
+
+    def _order(self, other: "Fact") -> tuple[int, bytes]:
+        """By time. Of two things that are said of the same time, always the same one counts, whichever came first."""
+        is_told_apart = self.time != other.time or self.inventory == other.inventory
+        return self.time, b"" if is_told_apart else orjson.dumps(self.inventory, option=orjson.OPT_SORT_KEYS)
 
 
 Facts = dict[str, Fact]  # by machine
@@ -49,11 +51,11 @@ class Inventories:
 
     def packed(self, facts: Facts) -> list[Any]:
         """As JSON beside `found`."""
-        return [[machine, f.time, f.id, self._place(f.inventory), *f[3:]] for machine, f in facts.items()]
+        return [[machine, f.time, self._place(f.inventory), *f[2:]] for machine, f in facts.items()]
 
     def unpacked(self, packed: Iterable[list[Any]]) -> Facts:
         """The inverse of `packed`."""
-        return {machine: Fact(time, id_, self.found[at], *offsets) for machine, time, id_, at, *offsets in packed}
+        return {machine: Fact(time, self.found[at], *offsets) for machine, time, at, *offsets in packed}
 
     def _place(self, inventory: dict[str, Any]) -> int:
         at = self._places.get(id(inventory))

@@ -92,7 +92,7 @@ def test_a_good_batch_becomes_one_record_of_its_machine(run):
     assert row.timestamp_ms == NOW // 1_000_000
     assert {h.key: bytes(h.value) for h in row.headers} == {
         "kappa.source": b"telemetry.otlp.metrics/2/7",
-        "kappa.schema": b"events/2",
+        "kappa.schema": b"events/3",
     }
     assert (row.source_topic, row.source_partition, row.source_timestamp_ms) == (TOPIC, 2, NOW // 1_000_000)
     assert record == {

@@ -85,3 +85,29 @@ def test_only_what_both_write_as_a_whole_is_compared():
     assert differing_topics(live, second, jobs) == {name: (name, f"{name}.v2") for name in ("novelties", "incidents")}
     whole = differing_topics(live, live.in_generation("v3"), CHAIN)
     assert whole.keys() == {"events", "events.late", "events.rejected", "statistics", "novelties", "incidents"}
+
+
+def events(offset: int, *values: float, **labels) -> dict:
+    times = [10_000_000 * round(value) for value in values]
+    return {
+        "id": f"telemetry.lines-0-{offset}-0",
+        "machine": "a",
+        "kind": "metric",
+        "inventory": {"known": False},
+        "source": {"topic": "telemetry.lines", "partition": 0, "offset": offset},
+        "events": {"time_unix_nano": times, "value": list(values), **(labels or {"series": ["cpu"] * len(values)})},
+    }
+
+
+def test_events_are_compared_one_by_one_however_they_were_gathered(compare):
+    topics = {"events": ("events", "events.v2")}
+    gathered = events(0, 1, 2, 3, labels=[0, 0, 0], series=["cpu"])
+    found = compare([gathered], [events(2, 3), events(0, 1, 2)], topics)
+    assert found.is_empty
+    assert found.compared == {"events": (3, 3)}
+
+    [difference] = compare([gathered], [events(0, 1, 2), events(2, 3, series=["load"])], topics).differences[:1]
+    assert (difference.kind, difference.one["value"], difference.one["series"]) == ("only in first", 3, "cpu")
+    assert [d.kind for d in compare([gathered], [events(0, 1, 3)], topics).differences] == ["only in first"]
+    # By their own times: a record may reach over the bounds.
+    assert compare([gathered], [events(1, 2)], topics, since_ms=20, until_ms=20).compared == {"events": (1, 1)}

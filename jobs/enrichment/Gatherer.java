@@ -1,0 +1,214 @@
+package kappa;
+
+import java.io.ByteArrayOutputStream;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.Queue;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+import kappa.Scrape.Labels;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.function.FlatMapFunction;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Puts together, within a task, the data points of rows of the same `group`, for gathering.py: their labels stand once.
+ *
+ * <p>On Spark's own rows: to take them to Java's types and back costs more than to gather them.
+ */
+public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
+
+  private static final int RECORD_BYTES = 1_000_000; // a record that has so many is complete
+  private static final long HELD_BYTES = 32_000_000; // and all are, when a task holds so many
+
+  private final int group, fields, json, offset, timestamp;
+
+  private Gatherer(StructType schema) {
+    group = schema.fieldIndex("group");
+    fields = ((StructType) schema.apply(group).dataType()).size();
+    json = schema.fieldIndex("json");
+    offset = schema.fieldIndex("offset");
+    timestamp = schema.fieldIndex("timestamp");
+  }
+
+  /**
+   * The rows of `frame`, those of a group as one; a row whose `group` is null stays as it is.
+   *
+   * <p>It is the first of them, with three columns more: `gathered` is `json` of all of them, `last_offset` and `newest`
+   * are the greatest `offset` and `timestamp`. Null where a row stayed alone.
+   */
+  public static Dataset<Row> gathered(Dataset<?> frame) {
+    StructType schema = frame.schema();
+    JavaRDD<InternalRow> rows =
+        frame.queryExecution().toRdd().toJavaRDD().mapPartitions(new Gatherer(schema), true);
+    StructType wider =
+        schema
+            .add("gathered", DataTypes.StringType)
+            .add("last_offset", DataTypes.LongType)
+            .add("newest", DataTypes.TimestampType);
+    return frame.sparkSession().internalCreateDataFrame(rows.rdd(), wider, false);
+  }
+
+  @Override
+  public Iterator<InternalRow> call(Iterator<InternalRow> rows) {
+    return new Gathering(rows);
+  }
+
+  private final class Gathering implements Iterator<InternalRow> {
+    private final Iterator<InternalRow> rows;
+    private final Map<UnsafeRow, Group> groups = new LinkedHashMap<>();
+    private final Map<Labels, Labels> known = new HashMap<>();
+    private final Queue<Group> complete = new ArrayDeque<>();
+    private final JoinedRow joined = new JoinedRow();
+    private final InternalRow alone = new GenericInternalRow(3);
+    private InternalRow next;
+    private long held;
+
+    Gathering(Iterator<InternalRow> rows) {
+      this.rows = rows;
+    }
+
+    @Override
+    public boolean hasNext() {
+      // A row that stays alone is handed on before the next is read: Spark reuses its memory.
+      while (next == null && complete.isEmpty() && rows.hasNext()) {
+        next = take(rows.next());
+      }
+      if (next == null && complete.isEmpty()) {
+        completeAll();
+      }
+      return next != null || !complete.isEmpty();
+    }
+
+    @Override
+    public InternalRow next() {
+      if (!hasNext()) {
+        throw new NoSuchElementException();
+      }
+      if (next == null) {
+        Group group = complete.remove();
+        return joined.apply(group.first, group.more());
+      }
+      InternalRow row = joined.apply(next, alone);
+      next = null;
+      return row;
+    }
+
+    /** The row, if it stays alone; else null. */
+    private InternalRow take(InternalRow row) {
+      if (row.isNullAt(group)) {
+        return row;
+      }
+      Scrape scrape = Scrape.of(row.getUTF8String(json).getBytes());
+      if (scrape == null) {
+        return row;
+      }
+      UnsafeRow key = (UnsafeRow) row.getStruct(group, fields);
+      Group found = groups.get(key);
+      if (found == null) {
+        found = new Group(row.copy());
+        groups.put(key.copy(), found);
+        held += ((UnsafeRow) row).getSizeInBytes() + key.getSizeInBytes();
+      }
+      found.add(scrape, interned(scrape.labels()), row.getLong(offset), row.getLong(timestamp));
+      held += scrape.bytes();
+      if (found.size() > RECORD_BYTES) {
+        complete.add(groups.remove(key));
+      }
+      if (held > HELD_BYTES) {
+        completeAll();
+      }
+      return null;
+    }
+
+    private Labels interned(Labels seen) {
+      Labels found = known.get(seen);
+      if (found == null) {
+        found = seen.copy();
+        known.put(found, found);
+        held += found.bytes();
+      }
+      return found;
+    }
+
+    private void completeAll() {
+      complete.addAll(groups.values());
+      groups.clear();
+      known.clear();
+      held = 0;
+    }
+  }
+
+  /** What is to be one record. */
+  private static final class Group {
+    final InternalRow first;
+    private final ByteArrayOutputStream times = new ByteArrayOutputStream();
+    private final ByteArrayOutputStream values = new ByteArrayOutputStream();
+    private final List<Labels> labels = new ArrayList<>(); // of each scrape
+    private long lastOffset, newest;
+
+    Group(InternalRow first) {
+      this.first = first;
+    }
+
+    int size() {
+      return times.size() + values.size();
+    }
+
+    void add(Scrape scrape, Labels itsLabels, long offset, long timestamp) {
+      scrape.appendTo(times, values);
+      labels.add(itsLabels);
+      lastOffset = Math.max(lastOffset, offset);
+      newest = Math.max(newest, timestamp);
+    }
+
+    /** The columns that `gathered` adds. */
+    InternalRow more() {
+      return new GenericInternalRow(labels.size() == 1 ? new Object[3] : new Object[] {text(), lastOffset, newest});
+    }
+
+    private UTF8String text() {
+      Table table = Table.of(new LinkedHashSet<>(labels));
+      int[] rows = labels.stream().flatMapToInt(one -> Arrays.stream(table.rows.get(one))).toArray();
+      return UTF8String.fromBytes(Scrape.text(times, values, rows, table.text));
+    }
+  }
+
+  /** The labels of several scrapes, each of them once, and in which row those of each scrape are. */
+  private record Table(byte[] text, Map<Labels, int[]> rows) {
+
+    static Table of(Set<Labels> scrapes) {
+      if (scrapes.size() == 1) {
+        Labels only = scrapes.iterator().next();
+        return new Table(only.text(), Map.of(only, IntStream.range(0, only.points()).toArray()));
+      }
+      // In an order of their own: while a machine has the same series, its records end in the same bytes.
+      Map<List<String>, Integer> places = new TreeMap<>(Labels.ORDER);
+      scrapes.forEach(one -> one.rows().forEach(row -> places.put(row, null)));
+      int next = 0;
+      for (var place : places.entrySet()) {
+        place.setValue(next++);
+      }
+      Map<Labels, int[]> rows = new HashMap<>();
+      scrapes.forEach(one -> rows.put(one, one.rows().stream().mapToInt(places::get).toArray()));
+      return new Table(Labels.text(places.keySet()), rows);
+    }
+  }
+}

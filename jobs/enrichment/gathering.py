@@ -1,0 +1,42 @@
+"""One record for all data points that a task has of a machine, as far as the same inventory facts apply to them.
+
+With one event a record, what costs is the record: here and in every job after this one. How a log is cut into batches
+decides what is gathered, so nothing may depend on it: events stay as they are, and their own.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+Gathering = Callable[[DataFrame], DataFrame]
+
+# What all points of a record have in common; the partition of the source, so that it can be named.
+_COMMON = ("topic", "partition", "machine", "kind", "resource", "inventory")
+
+
+def gathered(df: DataFrame) -> DataFrame:
+    """Fewer rows, of the same events; `last_offset` and `newest` are the greatest offset and timestamp of each.
+
+    Gathered is, within each task, what was decoded to JSON, is in time as a whole and was not sent again.
+    """
+    is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
+    group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
+    rows = df.withColumn("group", group)
+    found = DataFrame(_in_jvm(df.sparkSession).gathered(rows._jdf), df.sparkSession)
+    whole = {"json": F.coalesce("gathered", "json"), "newest": F.coalesce("newest", "timestamp")}
+    return found.withColumns(whole).drop("group", "gathered")
+
+
+def apart(df: DataFrame) -> DataFrame:
+    """The same columns, with each row as it is."""
+    return df.withColumns({"last_offset": F.lit(None).cast("long"), "newest": F.col("timestamp")})
+
+
+@cache
+def _in_jvm(spark: SparkSession) -> Any:
+    # Once: to look for a Java name, py4j tries to load each part of it as a class.
+    assert spark._jvm
+    return spark._jvm.kappa.Gatherer

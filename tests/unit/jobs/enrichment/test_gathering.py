@@ -1,0 +1,186 @@
+"""What is gathered are the same events, whatever stands in their labels and whoever came first."""
+
+from collections import Counter
+from datetime import timedelta
+from random import Random
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from infra.topics import load_topics
+from jobs.columns import event_columns, to_rows
+from jobs.enrichment.gathering import apart, gathered
+from jobs.enrichment.inventory import SCHEMA, history, parse_fact
+from jobs.enrichment.transform import enrichment
+from tests.unit.jobs.enrichment.test_transform import FRAME, NANO, NOW, RECEIVED
+
+TOPIC = "telemetry.lines"
+TEXTS = ("", "a", "]", "],", '"', '\\"', "\\", "{", "}{", "é→𝄞", '],"series":[', "null", "\n\x00")
+
+
+def scrape(*events, offset=0, machine="vm-1", after=0.0, **fields):
+    """A row of a decoder, its events rendered, received `after` seconds."""
+    times = [event["time_unix_nano"] for event in events]
+    decoded = {
+        "topic": TOPIC,
+        "partition": 0,
+        "offset": offset,
+        "timestamp": RECEIVED + timedelta(seconds=after),
+        "batch": 0,
+        "machine": machine,
+        "kind": "metric",
+        "resource": {"host.name": machine},
+        "json": orjson.dumps(event_columns(events)).decode(),
+        "first_unix_nano": min(times),
+        "last_unix_nano": max(times),
+    }
+    return dict.fromkeys(FRAME.names) | decoded | fields
+
+
+def point(series="cpu", value=1.0, time=NOW, **fields):
+    return {"time_unix_nano": time, "value": value, "series": series, "name": series, "type": "gauge", **fields}
+
+
+@pytest.fixture
+def run(spark):
+    """Enriched rows, each with its parsed record; by default gathered, in one task."""
+
+    def enriched(*rows, gather=gathered, facts=(), tasks=1):
+        known = [{"machine": name, "history": history(told)} for name, told in dict(facts).items()]
+        inventory = spark.createDataFrame(pa.Table.from_pylist(known, schema=SCHEMA))
+        decoded = spark.createDataFrame([tuple(row[name] for name in FRAME.names) for row in rows], FRAME)
+        found = enrichment(load_topics(), gather)(decoded.coalesce(tasks), inventory).collect()
+        return [(row, orjson.loads(row.value)) for row in found]
+
+    return enriched
+
+
+def events_of(found):
+    """Each event with what is said of it, and how often."""
+    heads = ("machine", "kind", "resource", "inventory", "retried")
+    return Counter(
+        orjson.dumps([row.topic, row.key, [record.get(name) for name in heads], event], option=orjson.OPT_SORT_KEYS)
+        for row, record in found
+        for event in to_rows(record["events"])
+    )
+
+
+def test_a_machines_single_events_become_one_record(run):
+    [(row, record)] = run(
+        scrape(point("load", 1), offset=3),
+        scrape(point("cpu", 2, unit="1", attributes={"cpu": "0"}), offset=5, after=1),
+        scrape(point("load", 3, NOW + NANO), offset=9, after=2),
+    )
+    assert record["id"] == "telemetry.lines-0-3-0"
+    assert record["source"] == {
+        "topic": TOPIC,
+        "partition": 0,
+        "offset": 3,
+        "last_offset": 9,
+        "timestamp_unix_milli": NOW // 1_000_000,
+    }
+    assert {h.key: bytes(h.value) for h in row.headers}["kappa.source"] == b"telemetry.lines/0/3-9"
+    # The record has the time of its first source, as latency is counted from there; event time moves with the newest.
+    assert (row.timestamp_ms, row.source_timestamp_ms) == (NOW // 1_000_000, NOW // 1_000_000 + 2_000)
+    assert record["events"] == {
+        "time_unix_nano": [NOW, NOW, NOW + NANO],
+        "value": [1, 2, 3],
+        "labels": [1, 0, 1],
+        "series": ["cpu", "load"],
+        "name": ["cpu", "load"],
+        "unit": ["1", None],
+        "type": ["gauge", "gauge"],
+        "attributes": [{"cpu": "0"}, None],
+    }
+
+
+def test_scrapes_with_the_same_labels_have_them_once_byte_for_byte(run):
+    rows = [scrape(point("b", 1.5, NOW + n), point("a", -2e-7, NOW + n), offset=n, batch=4) for n in range(3)]
+    [(row, record)] = run(*rows)
+    [(alone, _)] = run(rows[0])
+    end = ',"series":'
+    assert row.value.partition(end)[2] == alone.value.partition(end)[2]
+    assert record["id"] == "telemetry.lines-0-0-4"
+    assert record["events"]["labels"] == [0, 1] * 3
+    assert record["events"]["value"] == [1.5, -2e-7] * 3
+
+
+def test_the_same_series_end_in_the_same_bytes_in_whichever_order_they_came(run):
+    ones = [scrape(point(name, attributes={"n": name}), offset=n) for n, name in enumerate("cab")]
+    texts = {run(*(ones[n] for n in order))[0][0].value.partition(',"series":')[2] for order in ((0, 1, 2), (2, 0, 1))}
+    assert len(texts) == 1
+
+
+def test_a_record_that_stays_alone_is_written_as_ever(run):
+    one = scrape(point())
+    [(found, _)], [(expected, _)] = run(one), run(one, gather=apart)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"machine": "vm-2"},
+        {"partition": 1},
+        {"topic": "telemetry.otlp.metrics"},
+        {"resource": {"host.name": "vm-1", "service.name": "nginx"}},
+        {"retried": True},
+    ],
+)
+def test_what_differs_in_more_than_its_events_stays_apart(run, other):
+    assert len(run(scrape(point(), offset=1), scrape(point(), offset=2))) == 1
+    assert len(run(scrape(point(), offset=1), scrape(point(), offset=2, **other))) == 2
+
+
+def test_events_to_which_other_facts_apply_stay_apart(run):
+    facts = [parse_fact(orjson.dumps({"machine": "vm-1", "site": "a"}), NOW // 1_000_000 + 500)[1]]
+    rows = [scrape(point(value=n), offset=n, after=n / 4) for n in range(4)]
+    found = {
+        record["inventory"].get("site"): record["events"]["value"] for _, record in run(*rows, facts={"vm-1": facts})
+    }
+    assert found == {None: [0, 1], "a": [2, 3]}
+
+
+def test_what_is_late_partly_late_or_no_plain_number_stays_apart(run):
+    histogram = {"count": 2, "sum": 3.0}
+    rows = [
+        scrape(point(value=1), offset=1),
+        scrape(point(value=2, time=NOW - 60 * NANO), offset=2),
+        scrape(point(value=3, time=NOW - 60 * NANO), point(value=4), offset=3),
+        scrape(point(value=5, type="histogram", histogram=histogram), offset=4),
+        scrape(point(value=6), offset=5),
+    ]
+    values = sorted((row.topic, record["events"]["value"]) for row, record in run(*rows))
+    assert values == [("events", [1, 6]), ("events", [4]), ("events", [5]), ("events.late", [2]), ("events.late", [3])]
+
+
+def test_gathered_events_are_those_that_came_whatever_their_labels(run):
+    random = Random(11)
+
+    def any_point():
+        attributes = random.choice([None, {random.choice(TEXTS): random.choice(TEXTS) for _ in range(2)}])
+        fields = {"unit": random.choice([None, *TEXTS]), "attributes": attributes}
+        kind = random.choice([{}, {"type": "sum", "monotonic": True, "temporality": "delta"}])
+        value = random.choice([0, -1, 1.5, 1e-300])
+        return point(random.choice(TEXTS), value, NOW + random.randrange(1000), **fields, **kind)
+
+    rows = [
+        scrape(*(any_point() for _ in range(random.choice([1, 1, 2, 5]))), offset=n, machine=f"vm-{n % 7}")
+        for n in range(400)
+    ]
+    found, expected = run(*rows), run(*rows, gather=apart)
+    assert events_of(found) == events_of(expected)
+    assert (len(found), len(expected)) == (7, 400)
+    assert events_of(run(*rows, tasks=3)) == events_of(expected)
+
+
+def test_a_record_is_complete_before_it_is_too_large(run):
+    rows = [scrape(*(point(f"s{n}", n / 7, NOW + n) for n in range(2_000)), offset=k) for k in range(40)]
+    found = run(*rows)
+    assert 2 < len(found) < 10
+    assert max(len(row.value) for row, _ in found) < 2_000_000
+    assert [record["source"]["offset"] for _, record in found] == sorted(
+        record["source"]["offset"] for _, record in found
+    )
+    assert events_of(found) == events_of(run(*rows, gather=apart))
