@@ -1,7 +1,6 @@
 """New records of `events` into the state of their shard."""
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -92,13 +91,17 @@ def _note_facts(state: State, record: Record, offset: int, time: list[int], firs
     known = state.latest.get(machine)
     if known and known.inventory == inventory:
         inventory = known.inventory  # the same object: it is packed once
-    size, last = state.windows.pane, max(time)
-    if first // size == last // size:
-        latest = [last]
-    else:
-        latest = [max(times) for _, times in groupby(sorted(time), key=lambda moment: moment // size)]
-    for moment in latest:
-        add_fact(state.facts[moment - moment % size], machine, Fact(moment, inventory, offset, offset))
+    for moment in _latest(time, first, max(time), state.windows.pane):
+        add_fact(state.facts[moment - moment % state.windows.pane], machine, Fact(moment, inventory, offset, offset))
+
+
+def _latest(time: list[int], first: int, last: int, pane: int) -> list[int]:
+    """The latest time in each pane that there is one of; `first` and `last` are the least and the greatest."""
+    if first // pane == last // pane:
+        return [last]
+    moments = np.sort(time)
+    ends = np.flatnonzero(np.diff(moments // pane))
+    return [*moments[ends].tolist(), last]
 
 
 def _note_histograms(state: State, numbers: Ints, time: list[int], histograms: list[Record | None]) -> None:

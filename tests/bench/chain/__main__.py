@@ -33,7 +33,7 @@ def main(
     most: Annotated[int, typer.Option(help="Look for no higher rate.")] = 400_000,
     machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
     warm: Annotated[int, typer.Option(help="Seconds at the first rate before it is measured.")] = 600,
-    seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 180,
+    seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 300,
     max_offsets: Annotated[
         int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER; of single events 31 times as many.")
     ] = 50_000,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from functools import cache
 from random import Random
 
 import orjson
@@ -42,15 +43,20 @@ def point(series="cpu", value=1.0, time=NOW, **fields):
     return {"time_unix_nano": time, "value": value, "series": series, "name": series, "type": "gauge", **fields}
 
 
+@cache
+def enriching(gather):
+    return enrichment(load_topics(), gather)
+
+
 @pytest.fixture
 def run(spark):
-    """Enriched rows, each with its parsed record; by default gathered, in one task."""
+    """Enriched rows of one task, each with its parsed record."""
 
-    def enriched(*rows, gather=gathered, facts=(), tasks=1):
+    def enriched(*rows, gather=gathered, facts=()):
         known = [{"machine": name, "history": history(told)} for name, told in dict(facts).items()]
         inventory = spark.createDataFrame(pa.Table.from_pylist(known, schema=SCHEMA))
         decoded = spark.createDataFrame([tuple(row[name] for name in FRAME.names) for row in rows], FRAME)
-        found = enrichment(load_topics(), gather)(decoded.coalesce(tasks), inventory).collect()
+        found = enriching(gather)(decoded.coalesce(1), inventory).collect()
         return [(row, orjson.loads(row.value)) for row in found]
 
     return enriched
@@ -98,39 +104,37 @@ def test_a_machines_single_events_become_one_record(run):
 def test_scrapes_with_the_same_labels_have_them_once_byte_for_byte(run):
     rows = [scrape(point("b", 1.5, NOW + n), point("a", -2e-7, NOW + n), offset=n, batch=4) for n in range(3)]
     [(row, record)] = run(*rows)
-    [(alone, _)] = run(rows[0])
+    [(alone, _)] = run(rows[0], gather=apart)
     end = ',"series":'
     assert row.value.partition(end)[2] == alone.value.partition(end)[2]
     assert record["id"] == "telemetry.lines-0-0-4"
     assert record["events"]["labels"] == [0, 1] * 3
     assert record["events"]["value"] == [1.5, -2e-7] * 3
+    assert run(rows[0]) == [(alone, orjson.loads(alone.value))]
 
 
 def test_the_same_series_end_in_the_same_bytes_in_whichever_order_they_came(run):
-    ones = [scrape(point(name, attributes={"n": name}), offset=n) for n, name in enumerate("cab")]
-    texts = {run(*(ones[n] for n in order))[0][0].value.partition(',"series":')[2] for order in ((0, 1, 2), (2, 0, 1))}
-    assert len(texts) == 1
+    orders = {"vm-1": "cab", "vm-2": "bca"}
+    found = run(*(scrape(point(n, attributes={"n": n}), machine=vm) for vm, order in orders.items() for n in order))
+    ends = [row.value.partition(',"series":')[2] for row, _ in found]
+    assert len(ends) == 2
+    assert ends[0] == ends[1]
+    assert [record["events"]["labels"] for _, record in found] == [[2, 0, 1], [1, 2, 0]]
 
 
-def test_a_record_that_stays_alone_is_written_as_ever(run):
-    one = scrape(point())
-    [(found, _)], [(expected, _)] = run(one), run(one, gather=apart)
-    assert found == expected
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_what_differs_in_more_than_its_events_stays_apart(run):
+    others = [
         {"machine": "vm-2"},
         {"partition": 1},
         {"topic": "telemetry.otlp.metrics"},
         {"resource": {"host.name": "vm-1", "service.name": "nginx"}},
         {"retried": True},
-    ],
-)
-def test_what_differs_in_more_than_its_events_stays_apart(run, other):
-    assert len(run(scrape(point(), offset=1), scrape(point(), offset=2))) == 1
-    assert len(run(scrape(point(), offset=1), scrape(point(), offset=2, **other))) == 2
+    ]
+    rows = [scrape(point(), offset=n, **other) for n, other in enumerate([{}, *others, {}])]
+    found = run(*rows)
+    offsets = sorted((record["source"]["offset"], record["source"].get("last_offset")) for _, record in found)
+    assert offsets == [(0, 6), *((n, None) for n in range(1, 6))]
+    assert events_of(found) == events_of(run(*rows, gather=apart))
 
 
 def test_events_to_which_other_facts_apply_stay_apart(run):
@@ -172,7 +176,6 @@ def test_gathered_events_are_those_that_came_whatever_their_labels(run):
     found, expected = run(*rows), run(*rows, gather=apart)
     assert events_of(found) == events_of(expected)
     assert (len(found), len(expected)) == (7, 400)
-    assert events_of(run(*rows, tasks=3)) == events_of(expected)
 
 
 def test_a_record_is_complete_before_it_is_too_large(run):
@@ -183,4 +186,8 @@ def test_a_record_is_complete_before_it_is_too_large(run):
     assert [record["source"]["offset"] for _, record in found] == sorted(
         record["source"]["offset"] for _, record in found
     )
-    assert events_of(found) == events_of(run(*rows, gather=apart))
+    # Each scrape as often as it came, and whole.
+    assert sum(len(record["events"]["value"]) for _, record in found) == 40 * 2_000
+    assert Counter(time - NOW for _, record in found for time in record["events"]["time_unix_nano"]) == Counter(
+        dict.fromkeys(range(2000), 40)
+    )
