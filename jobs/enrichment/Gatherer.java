@@ -35,8 +35,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
 
-  private static final int RECORD_BYTES = 1_000_000; // a record that has so many is complete
-  private static final long HELD_BYTES = 32_000_000; // and all are, when a task holds so many
+  private static final int RECORD_BYTES = 1_000_000; // of a record, unless one scrape has more
+  private static final long HELD_BYTES = 32_000_000; // by a task: then all its records are complete
 
   private final int group, fields, json, offset, timestamp;
 
@@ -120,18 +120,20 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
       if (scrape == null) {
         return row;
       }
+      Labels labels = interned(scrape.labels());
       UnsafeRow key = (UnsafeRow) row.getStruct(group, fields);
       Group found = groups.get(key);
+      if (found != null && found.bytesWith(scrape, labels) > RECORD_BYTES) {
+        complete.add(groups.remove(key));
+        found = null;
+      }
       if (found == null) {
         found = new Group(row.copy());
         groups.put(key.copy(), found);
         held += ((UnsafeRow) row).getSizeInBytes() + key.getSizeInBytes();
       }
-      found.add(scrape, interned(scrape.labels()), row.getLong(offset), row.getLong(timestamp));
+      found.add(scrape, labels, row.getLong(offset), row.getLong(timestamp));
       held += scrape.bytes();
-      if (found.size() > RECORD_BYTES) {
-        complete.add(groups.remove(key));
-      }
       if (held > HELD_BYTES) {
         completeAll();
       }
@@ -162,19 +164,23 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
     private final ByteArrayOutputStream times = new ByteArrayOutputStream();
     private final ByteArrayOutputStream values = new ByteArrayOutputStream();
     private final List<Labels> labels = new ArrayList<>(); // of each scrape
+    private final Set<Labels> distinct = new LinkedHashSet<>();
+    private int bytes;
     private long lastOffset, newest;
 
     Group(InternalRow first) {
       this.first = first;
     }
 
-    int size() {
-      return times.size() + values.size();
+    int bytesWith(Scrape scrape, Labels itsLabels) {
+      return bytes + scrape.bytes() + (distinct.contains(itsLabels) ? 0 : itsLabels.bytes());
     }
 
     void add(Scrape scrape, Labels itsLabels, long offset, long timestamp) {
+      bytes = bytesWith(scrape, itsLabels);
       scrape.appendTo(times, values);
       labels.add(itsLabels);
+      distinct.add(itsLabels);
       lastOffset = Math.max(lastOffset, offset);
       newest = Math.max(newest, timestamp);
     }
@@ -185,7 +191,7 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
     }
 
     private UTF8String text() {
-      Table table = Table.of(new LinkedHashSet<>(labels));
+      Table table = Table.of(distinct);
       int[] rows = labels.stream().flatMapToInt(one -> Arrays.stream(table.rows.get(one))).toArray();
       return UTF8String.fromBytes(Scrape.text(times, values, rows, table.text));
     }

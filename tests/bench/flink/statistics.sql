@@ -1,9 +1,11 @@
 -- What jobs/statistics tells of metrics in windows of 10 s, from the same topic `events`. Left out, to Flink's advantage:
 -- percentiles, first and last values, rates of counters, missing points. A record per series, as SQL can't nest without state.
+-- Points that enrichment gathered count by the first one's time: a table's row has one time attribute. It is the same work.
 CREATE TABLE events (
   machine STRING,
   tick_unix_nano BIGINT,
-  events ROW<time_unix_nano ARRAY<BIGINT>, `value` ARRAY<DOUBLE>, series ARRAY<STRING>, name ARRAY<STRING>, unit ARRAY<STRING>>,
+  events ROW<time_unix_nano ARRAY<BIGINT>, `value` ARRAY<DOUBLE>, labels ARRAY<INT>,
+    series ARRAY<STRING>, name ARRAY<STRING>, unit ARRAY<STRING>>,
   ts AS TO_TIMESTAMP_LTZ(COALESCE(events.time_unix_nano[1], tick_unix_nano) / 1000000, 3),
   WATERMARK FOR ts AS ts - INTERVAL '15' SECOND
 ) WITH (
@@ -24,8 +26,11 @@ CREATE TABLE statistics (
 );
 
 CREATE VIEW points AS
-SELECT e.machine, e.ts, p.series, e.events.name[p.n] AS name, e.events.unit[p.n] AS unit, e.events.`value`[p.n] AS `value`
-FROM events AS e CROSS JOIN UNNEST(e.events.series) WITH ORDINALITY AS p (series, n);
+SELECT machine, ts, events.series[label] AS series, events.name[label] AS name, events.unit[label] AS unit, `value`
+FROM (
+  SELECT e.machine, e.ts, e.events, p.`value`, COALESCE(e.events.labels[p.n] + 1, p.n) AS label
+  FROM events AS e CROSS JOIN UNNEST(e.events.`value`) WITH ORDINALITY AS p (`value`, n)
+);
 
 INSERT INTO statistics
 SELECT machine, window_start, window_end, series, name, unit,

@@ -180,14 +180,12 @@ def test_gathered_events_are_those_that_came_whatever_their_labels(run):
 
 def test_a_record_is_complete_before_it_is_too_large(run):
     rows = [scrape(*(point(f"s{n}", n / 7, NOW + n) for n in range(2_000)), offset=k) for k in range(40)]
-    found = run(*rows)
-    assert 2 < len(found) < 10
-    assert max(len(row.value) for row, _ in found) < 2_000_000
-    assert [record["source"]["offset"] for _, record in found] == sorted(
-        record["source"]["offset"] for _, record in found
-    )
+    long_names = [scrape(point(f"{n}" * 600_000), offset=n, machine="vm-2") for n in range(3)]
+    found = run(*rows, *long_names)
+    parts = [record for row, record in found if row.key == "vm-1" and len(row.value) < 1_500_000]
+    assert 2 < len(parts) < 10
+    assert len(found) == len(parts) + 3
     # Each scrape as often as it came, and whole.
-    assert sum(len(record["events"]["value"]) for _, record in found) == 40 * 2_000
-    assert Counter(time - NOW for _, record in found for time in record["events"]["time_unix_nano"]) == Counter(
-        dict.fromkeys(range(2000), 40)
-    )
+    times = [time - NOW for record in parts for time in record["events"]["time_unix_nano"]]
+    assert Counter(times) == Counter(dict.fromkeys(range(2000), 40))
+    assert parts[0]["source"]["last_offset"] + 1 == parts[1]["source"]["offset"]
