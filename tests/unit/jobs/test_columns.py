@@ -38,3 +38,12 @@ def test_of_events_what_stays_the_same_comes_last():
         ("series", ["cpu", "load"]),
         ("name", ["cpu", None]),
     ]
+
+
+def test_labels_say_which_row_of_the_last_columns_an_event_has():
+    columns = {"value": [1.0, 2.0, 3.0], "labels": [1, 0, 1], "series": ["a", "b"], "unit": [None, "s"]}
+    assert to_rows(columns) == [
+        {"value": 1.0, "series": "b", "unit": "s"},
+        {"value": 2.0, "series": "a"},
+        {"value": 3.0, "series": "b", "unit": "s"},
+    ]

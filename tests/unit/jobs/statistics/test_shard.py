@@ -1,6 +1,7 @@
 """The statistics fold: what it tells, and that no cut of the log shows in it."""
 
 import math
+from collections import defaultdict
 from itertools import pairwise
 
 import jsonschema
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from jobs.columns import event_columns, to_rows
 from jobs.json_schema import json_schema
 from jobs.runtime.fold import Input
-from jobs.schemas import SCHEMAS
+from jobs.schemas import LABELS, SCHEMAS
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take
@@ -466,8 +467,9 @@ histograms = st.builds(
 )
 metrics = gauges | counters | histograms
 lines = st.builds(line, times, st.sampled_from(["up", "down <*>"]), st.integers(0, 24))
-batches = st.tuples(machines, st.just("metric"), st.lists(metrics, min_size=1, max_size=4)) | st.tuples(
-    machines, st.just("log"), st.lists(lines, min_size=1, max_size=4)
+inventories = st.sampled_from([INVENTORY, {"known": True, "site": "kista"}])
+batches = st.tuples(machines, st.just("metric"), st.lists(metrics, min_size=1, max_size=4), inventories) | st.tuples(
+    machines, st.just("log"), st.lists(lines, min_size=1, max_size=4), inventories
 )
 segments = st.lists(st.tuples(st.integers(1, 25), st.lists(batches, max_size=5)), min_size=1, max_size=6)
 
@@ -477,9 +479,9 @@ def build_log(segments):
     log, now, number = [], 100, 0
     for step, found in segments:
         records = []
-        for machine, kind, events in found:
+        for machine, kind, events, inventory in found:
             shifted = [event | {"time_unix_nano": event["time_unix_nano"] + now * NANO} for event in events]
-            records.append(record(*shifted, machine=machine, kind=kind, id=f"id-{number}"))
+            records.append(record(*shifted, machine=machine, kind=kind, id=f"id-{number}", inventory=inventory))
             number += 1
         now += step
         log.append((records, tick(now)))
@@ -514,6 +516,37 @@ def test_a_batch_for_each_record_gives_every_tick_and_the_same_data(log):
 def test_the_order_of_records_between_two_ticks_does_not_show(log, chosen):
     shuffled = [(chosen.draw(st.permutations(records)), end) for records, end in log]
     assert as_bytes(run(flat(shuffled), ALL)) == as_bytes(run(flat(log), ALL))
+
+
+@settings(max_examples=30)
+@given(segments.map(build_log))
+def test_how_enrichment_gathered_events_does_not_show(log):
+    together = [(gathered(records), end) for records, end in log]
+    assert as_bytes(run(flat(together), ALL)) == as_bytes(run(flat(log), ALL))
+
+
+def gathered(records):
+    """The same events as enrichment would write them if they came in one batch: their labels once."""
+    groups, others = defaultdict(list), []
+    for value in records:
+        one = orjson.loads(value)
+        if one["kind"] == "log" or "histogram" in one["events"]:
+            others.append(value)
+        else:
+            groups[one["machine"], orjson.dumps(one["inventory"])] += to_rows(one["events"])
+    return [*others, *(_with_labels_once(*group, events) for group, events in groups.items())]
+
+
+def _with_labels_once(machine, inventory, events):
+    labels = [{name: event[name] for name in LABELS if name in event} for event in events]
+    distinct = sorted({orjson.dumps(one): one for one in labels}.values(), key=orjson.dumps)
+    columns = {
+        **{name: [event[name] for event in events] for name in ("time_unix_nano", "value")},
+        "labels": [distinct.index(one) for one in labels],
+        **event_columns(distinct),
+    }
+    head = {"id": "together", "machine": machine, "kind": "metric", "inventory": orjson.loads(inventory)}
+    return orjson.dumps(head | {"events": columns})
 
 
 def as_bytes(outputs):
