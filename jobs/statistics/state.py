@@ -18,6 +18,7 @@ from jobs.statistics.sessions import Sessions
 from jobs.statistics.settings import Sliding, Tumbling, Windows
 from jobs.statistics.windows import Rows
 
+LAYOUT = 2  # of a packed state: to be counted up when one of an earlier version can't be read any more
 PLACE = "@"  # what follows it in a column's name says which one of many it is
 Columns = TypeVar("Columns", Points, Rows, Sessions)
 Arrays = dict[str, NDArray[Any]]
@@ -32,13 +33,25 @@ class ChangedWindowsError(Exception):
     """The state was gathered by other windows than those that are declared now."""
 
 
+class ChangedLayoutError(Exception):
+    """The state was packed by a version of this job that kept other things."""
+
+
 class State:
     """Open data, what is remembered of each series, and the panes of open windows."""
 
     def __init__(self, windows: Windows, block: bytes | None = None) -> None:
-        """Unpack a state, or begin an empty one. Raises ChangedWindowsError if it is another declaration's."""
+        """Unpack a state, or begin an empty one.
+
+        Raises ChangedWindowsError if it is another declaration's, ChangedLayoutError if it is an earlier version's.
+        """
         fingerprint = windows.fingerprint
-        header, columns = unpack(block) if block else ({**_NOTHING, "windows": fingerprint}, {})
+        header, columns = unpack(block) if block else ({**_NOTHING, "windows": fingerprint, "layout": LAYOUT}, {})
+        if header.get("layout") != LAYOUT:
+            raise ChangedLayoutError(
+                f"this state has the layout {header.get('layout', 1)}, this version {LAYOUT}: go on with the version "
+                "that packed it, or start a new generation (docs/replay.md)"
+            )
         if header["windows"] != fingerprint:
             raise ChangedWindowsError(
                 f"this state's windows are {header['windows']}, those declared {fingerprint}: start a new generation"
@@ -66,6 +79,7 @@ class State:
         inventories = Inventories([])
         panes = [(size, pane) for size, stored in self.store.panes.items() for pane in stored]
         header = {
+            "layout": LAYOUT,
             "windows": self.windows.fingerprint,
             "tick": self.tick,
             "machines": self.catalogue.machines,

@@ -40,8 +40,8 @@ FAULTS = (
     "silence:vm-20@+30s/50s",
 )
 
-# Most of these JVMs live for seconds: less compilation, no threads for collecting garbage.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Most of these JVMs live for seconds: less compilation. (Which collector they have, the jobs say.)
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
 Offsets = dict[tuple[str, int], int]
 

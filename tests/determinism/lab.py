@@ -104,7 +104,7 @@ class Lab:
             "KAPPA_GENERATION": generation,
             "KAPPA_METRICS_PORT": "0",
             "KAPPA_TRIGGER_SECONDS": "0.2",
-            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
             **{f"KAPPA_{name.upper()}": str(value) for name, value in settings.items()},
         }
         started = Job(job, ("run", job), {**os.environ, **environment}, self.home / f"log/{generation}-{job}.log")

@@ -21,7 +21,7 @@ from jobs.statistics.intake import OutOfOrderError, take
 from jobs.statistics.points import Points
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import EARLY, IDLE_SERIES, fold
-from jobs.statistics.state import ChangedWindowsError, State
+from jobs.statistics.state import ChangedLayoutError, ChangedWindowsError, State
 from jobs.statistics.windows import NANO
 
 
@@ -383,6 +383,13 @@ def test_state_of_other_windows_is_refused():
     state, _ = fold(TEN, None, Input("events", 0, [0], [tick(100)]))
     with pytest.raises(ChangedWindowsError, match="start a new generation"):
         fold(NESTED, state, Input("events", 0, [1], [tick(110)]))
+
+
+def test_state_of_another_layout_is_refused(monkeypatch):
+    state, _ = fold(TEN, None, Input("events", 0, [0], [tick(100)]))
+    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 3)
+    with pytest.raises(ChangedLayoutError, match="has the layout 2, this version 3"):
+        State(TEN, state)
 
 
 def test_the_state_does_not_grow_with_history():
