@@ -206,14 +206,14 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
         return new Table(only.text(), Map.of(only, IntStream.range(0, only.points()).toArray()));
       }
       // In an order of their own: while a machine has the same series, its records end in the same bytes.
-      Map<List<String>, Integer> places = new TreeMap<>(Labels.ORDER);
-      scrapes.forEach(one -> one.rows().forEach(row -> places.put(row, null)));
+      Map<String[], Integer> places = new TreeMap<>(Arrays::<String>compare);
+      scrapes.forEach(one -> Arrays.stream(one.rows()).forEach(row -> places.put(row, null)));
       int next = 0;
       for (var place : places.entrySet()) {
         place.setValue(next++);
       }
       Map<Labels, int[]> rows = new HashMap<>();
-      scrapes.forEach(one -> rows.put(one, one.rows().stream().mapToInt(places::get).toArray()));
+      scrapes.forEach(one -> rows.put(one, Arrays.stream(one.rows()).mapToInt(places::get).toArray()));
       return new Table(Labels.text(places.keySet()), rows);
     }
   }

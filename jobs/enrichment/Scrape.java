@@ -4,7 +4,6 @@ import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Collection;
-import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -98,8 +97,6 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
    */
   record Labels(byte[] json, int begin, int points, int hash) {
 
-    static final Comparator<List<String>> ORDER = Labels::compare;
-
     static Labels of(byte[] json, int begin, int points) {
       int hash = Murmur3_x86_32.hashUnsafeBytes2(json, Platform.BYTE_ARRAY_OFFSET + begin, json.length - begin, 0);
       return new Labels(json, begin, points, hash);
@@ -131,36 +128,26 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
     }
 
     /** The labels of each point: their JSON in the order of MetricColumns.LABELS. Its characters are bytes of UTF-8. */
-    List<List<String>> rows() {
-      String[][] cells = new String[points][MetricColumns.LABELS.size()];
-      for (String[] row : cells) {
+    String[][] rows() {
+      String[][] rows = new String[points][MetricColumns.LABELS.size()];
+      for (String[] row : rows) {
         Arrays.fill(row, "null");
       }
-      new Cells(new String(json, begin, bytes(), StandardCharsets.ISO_8859_1)).into(cells);
-      return Arrays.stream(cells).map(List::of).toList();
+      new Cells(new String(json, begin, bytes(), StandardCharsets.ISO_8859_1)).into(rows);
+      return rows;
     }
 
     /** The inverse of `rows`. */
-    static byte[] text(Collection<List<String>> rows) {
+    static byte[] text(Collection<String[]> rows) {
       StringBuilder text = new StringBuilder();
       for (int at = 0; at < MetricColumns.LABELS.size(); at++) {
         int column = at;
-        List<String> cells = rows.stream().map(row -> row.get(column)).toList();
+        List<String> cells = rows.stream().map(row -> row[column]).toList();
         if (!cells.stream().allMatch("null"::equals)) {
           text.append("],\"").append(MetricColumns.LABELS.get(at)).append("\":[").append(String.join(",", cells));
         }
       }
       return Scrape.bytes(text.append("]}").toString());
-    }
-
-    private static int compare(List<String> one, List<String> other) {
-      for (int at = 0; at < one.size(); at++) {
-        int order = one.get(at).compareTo(other.get(at));
-        if (order != 0) {
-          return order;
-        }
-      }
-      return 0;
     }
   }
 

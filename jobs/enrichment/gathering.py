@@ -11,28 +11,32 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-Gathering = Callable[[DataFrame], DataFrame]
+Step = Callable[[DataFrame], DataFrame]
 
 # What all points of a record have in common; the partition of the source, so that it can be named.
 _COMMON = ("topic", "partition", "machine", "kind", "resource", "inventory")
 
 
-def gathered(df: DataFrame) -> DataFrame:
+def gathered() -> Step:
     """Fewer rows, of the same events; `last_offset` and `newest` are the greatest offset and timestamp of each.
 
     Gathered is, within each task, what was decoded to JSON, is in time as a whole and was not sent again.
     """
     is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
     group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
-    rows = df.withColumn("group", group)
-    found = DataFrame(_in_jvm(df.sparkSession).gathered(rows._jdf), df.sparkSession)
     whole = {"json": F.coalesce("gathered", "json"), "newest": F.coalesce("newest", "timestamp")}
-    return found.withColumns(whole).drop("group", "gathered")
+
+    def gather(df: DataFrame) -> DataFrame:
+        found = _in_jvm(df.sparkSession).gathered(df.withColumn("group", group)._jdf)
+        return DataFrame(found, df.sparkSession).withColumns(whole).drop("group", "gathered")
+
+    return gather
 
 
-def apart(df: DataFrame) -> DataFrame:
+def apart() -> Step:
     """The same columns, with each row as it is."""
-    return df.withColumns({"last_offset": F.lit(None).cast("long"), "newest": F.col("timestamp")})
+    alone = {"last_offset": F.lit(None).cast("long"), "newest": F.col("timestamp")}
+    return lambda df: df.withColumns(alone)
 
 
 @cache

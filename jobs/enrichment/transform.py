@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from connectors.sources.columns import TOO_LARGE, event_columns, event_rows
 from infra.topics import TopicMap
-from jobs.enrichment.gathering import Gathering, apart
+from jobs.enrichment.gathering import Step, apart
 from jobs.enrichment.templates import template
 from jobs.schemas import EVENTS, INVENTORY_FACTS
 
@@ -35,10 +35,9 @@ _REASONS = {
 
 
 Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
-_Step = Callable[[DataFrame], DataFrame]
 
 
-def enrichment(topics: TopicMap, gather: Gathering = apart) -> Enrichment:
+def enrichment(topics: TopicMap, gather: Callable[[], Step] = apart) -> Enrichment:
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
@@ -50,10 +49,11 @@ def enrichment(topics: TopicMap, gather: Gathering = apart) -> Enrichment:
     lateness = _by_topic({t.name: t.lateness for t in limits if t.lateness}).alias("lateness")
     future = _by_topic({t.name: t.future for t in limits if t.future}).alias("future")
     split_by_verdict, join_inventory, to_records = _split_by_verdict(), _join_inventory(), _to_records(topics)
+    gathered = gather()
 
     def enrich(decoded: DataFrame, inventory: DataFrame) -> DataFrame:
         judged = split_by_verdict(decoded.select("*", received, lateness, future))
-        return to_records(gather(join_inventory(judged, inventory)))
+        return to_records(gathered(join_inventory(judged, inventory)))
 
     return enrich
 
@@ -76,7 +76,7 @@ def _verdict(event: Column) -> Column:
     )
 
 
-def _split_by_verdict() -> _Step:
+def _split_by_verdict() -> Step:
     """One row for each verdict in a batch, with its share of the events; an undecoded record keeps its error.
 
     Nearly every batch is of one verdict. If its events come rendered (`json`), the range of their times tells so, and
@@ -138,7 +138,7 @@ def _with_templates(events: Column) -> Column:
     )
 
 
-def _to_records(topics: TopicMap) -> _Step:
+def _to_records(topics: TopicMap) -> Step:
     source = F.concat_ws("/", "topic", "partition", F.concat_ws("-", "offset", "last_offset"))
     is_rejected = ~F.col("verdict").isin("ok", "late")
     value = F.when(is_rejected, _rejected_json(_rejected_part())).otherwise(_events_json())

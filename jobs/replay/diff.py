@@ -94,15 +94,20 @@ def diff(
     found = Diff()
     derived = {name for names in topics.values() for name in names}
 
+    def is_within(time_ms: int) -> bool:
+        return since_ms <= time_ms and (until_ms is None or time_ms <= until_ms)
+
     def records(topic: str, key: str) -> Iterator[Record]:
         for timestamp, value in read(topic):
+            if key != "events" and not is_within(timestamp):
+                continue
             record = orjson.loads(value)
             if "tick_unix_nano" in record:
                 continue
-            parts = _events(record) if key == "events" else [(timestamp, _comparable(record, derived))]
-            for time, part in parts:
-                if since_ms <= time and (until_ms is None or time <= until_ms):
-                    yield part
+            if key == "events":
+                yield from (event for time, event in _events(record) if is_within(time))
+            else:
+                yield _comparable(record, derived)
 
     for key, (one, other) in topics.items():
         first, second = Counter(map(_digest, records(one, key))), Counter(map(_digest, records(other, key)))

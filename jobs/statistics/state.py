@@ -47,10 +47,11 @@ class State:
         """
         fingerprint = windows.fingerprint
         header, columns = unpack(block) if block else ({**_NOTHING, "windows": fingerprint, "layout": LAYOUT}, {})
-        if header.get("layout") != LAYOUT:
+        layout = header.get("layout", 1)
+        if layout != LAYOUT:
             raise ChangedLayoutError(
-                f"this state has the layout {header.get('layout', 1)}, this version {LAYOUT}: go on with the version "
-                "that packed it, or start a new generation (docs/replay.md)"
+                f"this state has the layout {layout}, this version {LAYOUT}: go on with the version that packed it, or "
+                "start a new generation (docs/replay.md)"
             )
         if header["windows"] != fingerprint:
             raise ChangedWindowsError(

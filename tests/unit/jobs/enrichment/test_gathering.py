@@ -6,15 +6,13 @@ from functools import cache
 from random import Random
 
 import orjson
-import pyarrow as pa
 import pytest
 
 from infra.topics import load_topics
-from jobs.columns import event_columns, to_rows
+from jobs.columns import to_rows
 from jobs.enrichment.gathering import apart, gathered
-from jobs.enrichment.inventory import SCHEMA, history, parse_fact
 from jobs.enrichment.transform import enrichment
-from tests.unit.jobs.enrichment.test_transform import FRAME, NANO, NOW, RECEIVED
+from tests.unit.jobs.enrichment.test_transform import NANO, NOW, RECEIVED, fact, frames, rendered
 
 TOPIC = "telemetry.lines"
 TEXTS = ("", "a", "]", "],", '"', '\\"', "\\", "{", "}{", "é→𝄞", '],"series":[', "null", "\n\x00")
@@ -22,21 +20,8 @@ TEXTS = ("", "a", "]", "],", '"', '\\"', "\\", "{", "}{", "é→𝄞", '],"serie
 
 def scrape(*events, offset=0, machine="vm-1", after=0.0, **fields):
     """A row of a decoder, its events rendered, received `after` seconds."""
-    times = [event["time_unix_nano"] for event in events]
-    decoded = {
-        "topic": TOPIC,
-        "partition": 0,
-        "offset": offset,
-        "timestamp": RECEIVED + timedelta(seconds=after),
-        "batch": 0,
-        "machine": machine,
-        "kind": "metric",
-        "resource": {"host.name": machine},
-        "json": orjson.dumps(event_columns(events)).decode(),
-        "first_unix_nano": min(times),
-        "last_unix_nano": max(times),
-    }
-    return dict.fromkeys(FRAME.names) | decoded | fields
+    received = {"topic": TOPIC, "partition": 0, "timestamp": RECEIVED + timedelta(seconds=after)}
+    return rendered(*events, offset=offset, machine=machine) | received | fields
 
 
 def point(series="cpu", value=1.0, time=NOW, **fields):
@@ -53,9 +38,7 @@ def run(spark):
     """Enriched rows of one task, each with its parsed record."""
 
     def enriched(*rows, gather=gathered, facts=()):
-        known = [{"machine": name, "history": history(told)} for name, told in dict(facts).items()]
-        inventory = spark.createDataFrame(pa.Table.from_pylist(known, schema=SCHEMA))
-        decoded = spark.createDataFrame([tuple(row[name] for name in FRAME.names) for row in rows], FRAME)
+        decoded, inventory = frames(spark, rows, facts)
         found = enriching(gather)(decoded.coalesce(1), inventory).collect()
         return [(row, orjson.loads(row.value)) for row in found]
 
@@ -138,7 +121,7 @@ def test_what_differs_in_more_than_its_events_stays_apart(run):
 
 
 def test_events_to_which_other_facts_apply_stay_apart(run):
-    facts = [parse_fact(orjson.dumps({"machine": "vm-1", "site": "a"}), NOW // 1_000_000 + 500)[1]]
+    facts = [fact(site="a", known=NOW + NANO // 2)]
     rows = [scrape(point(value=n), offset=n, after=n / 4) for n in range(4)]
     found = {
         record["inventory"].get("site"): record["events"]["value"] for _, record in run(*rows, facts={"vm-1": facts})

@@ -64,16 +64,20 @@ def rendered(*events, sound=True, **fields):
     return batch(**fields) | whole
 
 
+def frames(spark, batches, facts=()):
+    """Decoded batches and inventory facts, as enrichment takes them."""
+    rows = [{"machine": machine, "history": history(known)} for machine, known in dict(facts).items()]
+    inventory = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
+    return spark.createDataFrame([tuple(b[name] for name in FRAME.names) for b in batches], FRAME), inventory
+
+
 @pytest.fixture
 def run(spark):
     """Enrich decoded batches; the records by topic, as parsed JSON, with what Kafka would carry beside it."""
 
     def enriched(*batches, facts=()):
-        rows = [{"machine": machine, "history": history(known)} for machine, known in dict(facts).items()]
-        inventory = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
-        decoded = spark.createDataFrame([tuple(b[name] for name in FRAME.names) for b in batches], FRAME)
         found: dict[str, list] = {}
-        for row in enrichment(load_topics())(decoded, inventory).collect():
+        for row in enrichment(load_topics())(*frames(spark, batches, facts)).collect():
             found.setdefault(row.topic, []).append((row, json.loads(row.value)))
         return found
 
