@@ -6,20 +6,21 @@ the report says how much.
 
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated
 
 import orjson
 import typer
+from confluent_kafka import Producer
 
-from connectors.producer import CollectorProducer
 from connectors.simulator import cloud, signals
 from connectors.simulator.encode import INVENTORY_TOPIC, LINES_TOPIC, METRICS_TOPIC, MetricTemplate, metric_line
+from infra.kafka import client_config
+from jobs.replay.log import Log
 
 SLACK = 0.05  # seconds; it sleeps only for longer than that: to wake for each record took a quarter of its CPU time
-MILLI = 1_000_000  # ns
+QUEUED = 100_000  # records: then it waits for the broker
 VARIANTS = 16  # of a gauge's values; they follow each other at random
 TIME_MARK = 1_111_111_111_111_111_111
 
@@ -42,10 +43,40 @@ class Scraped:
         counter = b"%d" % (step * 1000)
         return self.template.fill(time_unix_nano, [*gauges, *[counter] * (self.points - len(gauges))])
 
-    def single(self, time_unix_nano: int) -> Iterator[bytes]:
+    def single(self, time_unix_nano: int) -> list[bytes]:
         """Its data points, one a record."""
         now = b"%d" % time_unix_nano
-        return (line.replace(b"%d" % TIME_MARK, now) for line in self.lines)
+        return [line.replace(b"%d" % TIME_MARK, now) for line in self.lines]
+
+
+class Sender:
+    """Sends to one topic a machine's records at a time: to be told of the delivery of each took half of the CPU time.
+
+    So what has arrived is counted in the end.
+    """
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.topic, self.log, self.sent = topic, Log(bootstrap), 0
+        settings = {"enable.idempotence": True, "acks": "all", "compression.type": "lz4", "linger.ms": 50}
+        self.producer = Producer(client_config(bootstrap, **settings))
+        self.before = self._end()
+
+    def send(self, key: bytes, values: list[bytes]) -> None:
+        """Queue a machine's records; waits while too many are."""
+        while len(self.producer) > QUEUED:
+            self.producer.poll(0.1)
+        queued = self.producer.produce_batch(self.topic, [{"key": key, "value": value} for value in values])
+        assert queued == len(values), f"the producer took {queued} of {len(values)} records"
+        self.sent += queued
+
+    def finish(self) -> None:
+        """Wait until all records have arrived."""
+        self.producer.flush()
+        arrived = self._end() - self.before
+        assert arrived == self.sent, f"{arrived} of {self.sent} records have arrived in {self.topic}"
+
+    def _end(self) -> int:
+        return sum(self.log.ends([self.topic]).values())
 
 
 def _scraped(machine: cloud.Machine, *, singles: bool) -> Scraped:
@@ -70,24 +101,24 @@ def main(
 
     Example: python -m tests.bench.chain.load --bootstrap 127.0.0.1:9092 --rate 50000
     """
-    topic = LINES_TOPIC if singles else METRICS_TOPIC
-    sender = CollectorProducer(bootstrap, (topic, INVENTORY_TOPIC), **{"compression.type": "lz4", "linger.ms": 50})
     built = cloud.build(machines, max(2, machines // 300))
+    inventory = Sender(bootstrap, INVENTORY_TOPIC)
     for machine in built:
-        sender.send(INVENTORY_TOPIC, machine.name.encode(), orjson.dumps(machine.inventory(0)), time.time_ns() // MILLI)
+        inventory.send(machine.name.encode(), [orjson.dumps(machine.inventory(0))])
+    inventory.finish()
     scraped = [_scraped(machine, singles=singles) for machine in built]
+    sender = Sender(bootstrap, LINES_TOPIC if singles else METRICS_TOPIC)
     sent, behind, spent, began = 0, 0.0, time.process_time(), time.time()
-    for step, machine in ((step, machine) for step in count() for machine in scraped):
+    for step, one in ((step, one) for step in count() for one in scraped):
         if (left := began + sent / rate - time.time()) > SLACK:
-            sender.poll(left)
+            time.sleep(left)
         behind = max(behind, -left)
         if time.time() - began >= seconds:
             break
         now = time.time_ns()
-        for value in machine.single(now) if singles else (machine.scrape(now, step),):
-            sender.send(topic, machine.name, value, now // MILLI)
-        sent += machine.points
-    sender.flush()
+        sender.send(one.name, one.single(now) if singles else [one.scrape(now, step)])
+        sent += one.points
+    sender.finish()
     facts = {"events": sent, "seconds": time.time() - began, "behind_seconds": behind}
     print(orjson.dumps(facts | {"cpu_seconds": time.process_time() - spent}).decode())
 
