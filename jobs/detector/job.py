@@ -12,6 +12,7 @@ from jobs.detector.shard import Shard
 from jobs.incidents import job as incidents
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
 from jobs.runtime.job import Context, Job
+from jobs.runtime.packing import Parts
 from jobs.runtime.runner import Gate, Queries, run_queries, start_job
 from jobs.runtime.settings import Settings
 
@@ -29,7 +30,7 @@ def settings_for(topics: TopicMap) -> DetectorSettings:
     return DetectorSettings(shards=topics["statistics"].partitions)
 
 
-def _fold(settings: DetectorSettings, state: bytes | None, batch: Input) -> tuple[bytes, list[Output]]:
+def _fold(settings: DetectorSettings, state: Parts | None, batch: Input) -> tuple[Parts, list[Output]]:
     one = Shard(settings, state)
     before, novelties, tick = one.tick, one.feed(batch.values), one.tick
     headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))

@@ -25,7 +25,7 @@ from jobs.detector.model_tails import Floats
 from jobs.detector.novelties import Novelty
 from jobs.detector.rules import Orders, Rule
 from jobs.detector.settings import DetectorSettings
-from jobs.runtime.packing import pack, unpack
+from jobs.runtime.packing import Parts, pack, unpack
 
 Record = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -39,7 +39,7 @@ NOT_ANOMALOUS = "not-anomalous"
 CONTRIBUTORS = 5  # series that a novelty names
 
 
-def fold(state: bytes | None, records: Sequence[bytes], settings: DetectorSettings) -> tuple[bytes, list[Novelty]]:
+def fold(state: Parts | None, records: Sequence[bytes], settings: DetectorSettings) -> tuple[Parts, list[Novelty]]:
     """Fold JSON records of `statistics` (ticks included) into the state; returns it and the novelties to send."""
     shard = Shard(settings, state)
     told = shard.feed(records)
@@ -63,7 +63,7 @@ class Whole(NamedTuple):
 class Shard:
     """The state between two calls, unpacked. `machines`, `definitions` and rows only grow, but for `_compact`."""
 
-    def __init__(self, settings: DetectorSettings, state: bytes | None = None) -> None:
+    def __init__(self, settings: DetectorSettings, state: Parts | None = None) -> None:
         self.settings = settings
         header, arrays = unpack(state) if state else (_empty_header(), _empty_arrays())
         self.machines: list[str] = header["machines"]
@@ -92,7 +92,7 @@ class Shard:
         self.machine_index = {name: index for index, name in enumerate(self.machines)}
         self._index_series()
 
-    def dump(self) -> bytes:
+    def dump(self) -> Parts:
         header = {
             "machines": self.machines,
             "inventories": self.inventories,

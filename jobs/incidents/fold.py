@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 
 from jobs.incidents.incident import Incident, Member, Record
-from jobs.runtime.packing import pack, unpack
+from jobs.runtime.packing import Parts, pack, unpack
 
 PHASES = ("start", "update", "end")
 Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`
 
 
-def fold(state: bytes | None, records: Iterable[Placed], partitions: int) -> tuple[bytes, list[Record]]:
+def fold(state: Parts | None, records: Iterable[Placed], partitions: int) -> tuple[Parts, list[Record]]:
     """Fold records of `novelties`, ticks among them, into the state; returns it and the records of `incidents`.
 
     Of each partition they come in the order of its log; `partitions` is how many there are.
@@ -30,13 +30,13 @@ def fold(state: bytes | None, records: Iterable[Placed], partitions: int) -> tup
 class Incidents:
     """The state between two calls, unpacked."""
 
-    def __init__(self, partitions: int, state: bytes | None = None) -> None:
+    def __init__(self, partitions: int, state: Parts | None = None) -> None:
         packed: Record = unpack(state)[0] if state else {"ticks": [0] * partitions, "waiting": [], "open": []}
         self.ticks: list[int] = packed["ticks"]
         self.waiting: list[tuple[int, Record]] = [(shard, novelty) for shard, novelty in packed["waiting"]]
         self.open = [Incident.unpacked(incident) for incident in packed["open"]]  # oldest first
 
-    def dump(self) -> bytes:
+    def dump(self) -> Parts:
         waiting = sorted(self.waiting, key=_place_in_time)
         return pack({"ticks": self.ticks, "waiting": waiting, "open": [one.packed() for one in self.open]}, {})
 

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from jobs.incidents.fold import fold
 from jobs.runtime.fold import Input, Output, fold_together, to_records
 from jobs.runtime.job import Context, Job
+from jobs.runtime.packing import Parts
 
 NAME = "incidents"
 SCHEMA_VERSION = b"incidents/1"
@@ -19,7 +20,7 @@ def _build(context: Context) -> DataFrame:
     return folded.transform(to_records, context.topics[NAME].name, same_partition=False)
 
 
-def _fold(partitions: int, state: bytes | None, batch: Input) -> tuple[bytes, list[Output]]:
+def _fold(partitions: int, state: Parts | None, batch: Input) -> tuple[Parts, list[Output]]:
     after, incidents = fold(state, zip(batch.partitions, batch.values, strict=True), partitions)
     headers = (("kappa.schema", SCHEMA_VERSION),)
     return after, [

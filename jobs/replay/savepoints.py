@@ -28,9 +28,9 @@ from jobs.replay.checkpoints import Store, copy_checkpoint
 from jobs.replay.log import Log
 from jobs.replay.plan import SETTINGS, by_place
 from jobs.replay.registry import Generation
-from jobs.replay.state import OPERATOR, blobs, moved, partitions
+from jobs.replay.state import OPERATOR, moved, partitions, shards
 from jobs.runtime.fold import Input
-from jobs.runtime.packing import unpack
+from jobs.runtime.packing import Parts, unpack
 from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
 from jobs.statistics import job as statistics_job
@@ -112,7 +112,7 @@ def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Save
 def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkSession) -> Savepoint:
     copy = store_of(name, settings) / "checkpoint"
     query, run = settings.query_of(job), str(orjson.loads(copy.read("metadata"))["id"])
-    states = blobs(spark, settings.savepoint_of(name) + "/checkpoint") if job != "enrichment" else {}
+    states = shards(spark, settings.savepoint_of(name) + "/checkpoint") if job != "enrichment" else {}
     offsets, sources = _offsets(copy, batch)
     return Savepoint(
         name=name,
@@ -153,7 +153,7 @@ def _markers(sink: SinkSettings) -> Iterator[SavedMarker]:
                 yield SavedMarker(slot=slot, done=marker.done, tasks=marker.tasks)
 
 
-def layout(state: bytes) -> dict[str, list[str]]:
+def layout(state: Parts) -> dict[str, list[str]]:
     """The names in a packed state: another version of the code that has others can't unpack it."""
     header, columns = unpack(state)
     return {"header": sorted(header), "columns": sorted({name.partition(PLACE)[0] for name in columns})}

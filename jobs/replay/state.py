@@ -14,7 +14,7 @@ from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.replay.checkpoints import Store
 from jobs.runtime.fold import PARTS
-from jobs.runtime.packing import joined
+from jobs.runtime.packing import Parts
 from jobs.runtime.settings import Settings
 
 Series = dict[str, Any]
@@ -22,7 +22,7 @@ Series = dict[str, Any]
 OPERATOR = "state/0/_metadata/v2"  # of a checkpoint: what its state operator is
 
 
-def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
+def shards(spark: SparkSession, checkpoint: str) -> dict[int, Parts]:
     """The packed state of each shard as of the last batch that is done, through Spark's state data source.
 
     Raises UserError if the checkpoint holds no batch.
@@ -34,10 +34,10 @@ def blobs(spark: SparkSession, checkpoint: str) -> dict[int, bytes]:
     spark.conf.set("spark.sql.streaming.internal.stateStore.partitions", partitions(store))
     assert spark.streams.active is not None  # touched: else a session without queries has no state store coordinator
     rows = spark.read.format("statestore").option("stateVarName", PARTS).load(checkpoint).collect()
-    shards: dict[int, dict[str, bytes]] = defaultdict(dict)
+    found: dict[int, Parts] = defaultdict(dict)
     for row in rows:
-        shards[int(row["key"]["shard"])][row["user_map_key"]["name"]] = bytes(row["user_map_value"]["part"])
-    return {shard: joined(parts) for shard, parts in shards.items()}
+        found[int(row["key"]["shard"])][row["user_map_key"]["name"]] = bytes(row["user_map_value"]["part"])
+    return dict(found)
 
 
 def partitions(checkpoint: Store) -> int:
@@ -58,12 +58,12 @@ def moved(operator: bytes, checkpoint: str) -> bytes:
 
 def series(spark: SparkSession, settings: Settings) -> list[Series]:
     """Every series that the detector of the settings' generation knows, with its model."""
-    found = blobs(spark, settings.checkpoint_of("detector"))
-    return [one for number, blob in sorted(found.items()) for one in _of_shard(number, blob)]
+    found = shards(spark, settings.checkpoint_of("detector"))
+    return [one for number, state in sorted(found.items()) for one in _of_shard(number, state)]
 
 
-def _of_shard(number: int, blob: bytes) -> Iterator[Series]:
-    shard = Shard(DetectorSettings(), blob)
+def _of_shard(number: int, state: Parts) -> Iterator[Series]:
+    shard = Shard(DetectorSettings(), state)
     columns = {name: column.tolist() for name, column in shard.model.windows.columns.items()}
     machines = [shard.machines[machine] for machine in shard.series["machine"].tolist()]
     for row, definition in enumerate(shard.series["definition"].tolist()):

@@ -7,12 +7,10 @@ Spark's cost is per group, not per row.
 """
 
 import gc
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,7 +20,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from jobs.runtime.packing import joined, places
+from jobs.runtime.nearby import Nearby
+from jobs.runtime.packing import Parts
 
 PARTS = "parts"  # the state variable that holds a shard's
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
@@ -60,11 +59,8 @@ class Output:
         return cls(None, orjson.dumps({"tick_unix_nano": time_unix_nano}), time_unix_nano)
 
 
-# What this worker folded last, by place: version and state. Whether that is still the shard's, its version tells.
-_LAST: dict[Path, tuple[str, bytes]] = {}
-
 # (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.
-Fold = Callable[[bytes | None, Input], tuple[bytes, list[Output]]]
+Fold = Callable[[Parts | None, Input], tuple[Parts, list[Output]]]
 
 
 def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
@@ -88,8 +84,8 @@ def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
 class _Shards(StatefulProcessor):
     """Folds each shard's records and keeps its state by part: only parts that changed go to Spark.
 
-    The whole lies in a file of this machine, for whichever worker folds the shard next. `version` tells whether another
-    machine has folded it since, or what was done here was not kept.
+    All of them lie on this machine, for whichever worker folds the shard next. `version` tells whether another machine
+    has folded it since, or what was done here was not kept.
     """
 
     def __init__(self, fold: Fold) -> None:
@@ -107,63 +103,35 @@ class _Shards(StatefulProcessor):
         batch = Input(records["topic"].iloc[0], shard, *lists)
         task, known = TaskContext.get(), self.version.get()
         assert task
-        near = _near(task.getLocalProperty(_QUERY), batch.topic, shard)
+        nearby = Nearby.of(task.getLocalProperty(_QUERY), batch.topic, shard)
         version = known[0] if known else ""
-        before = self._before(near, version)
+        before = self._before(nearby, version)
         with _no_search_for_cycles():
-            after, outputs = self.fold(before, batch)
-        self._keep(before, after)
+            folded, outputs = self.fold(before, batch)
+        after = self._keep(before or {}, folded)
         version = _following(version, batch)
         self.version.update((version,))
-        _put(near, version, after)
+        nearby.put(version, after)
         if outputs:
             yield _to_frame(shard, outputs)
 
-    def _before(self, near: Path, version: str) -> bytes | None:
+    def _before(self, nearby: Nearby, version: str) -> Parts | None:
         if not version:
             return None
-        found = _get(near, version)
-        return joined({name: bytes(part) for (name,), (part,) in self.parts.iterator()}) if found is None else found
+        found = nearby.get(version)
+        return {name: bytes(part) for (name,), (part,) in self.parts.iterator()} if found is None else found
 
-    def _keep(self, before: bytes | None, after: bytes) -> None:
-        old, new = places(before) if before else {}, places(after)
-        for name, place in new.items():
-            if before is None or name not in old or not _is_same(before, old[name], after, place):
-                self.parts.updateValue((name,), (after[place],))
-        for name in old.keys() - new.keys():
+    def _keep(self, before: Parts, after: Parts) -> Parts:
+        """`after`, with what is equal as the same objects."""
+        same = {name for name, part in after.items() if before.get(name) == part}
+        for name in after.keys() - same:
+            self.parts.updateValue((name,), (after[name],))
+        for name in before.keys() - after.keys():
             self.parts.removeKey((name,))
+        return {name: before[name] if name in same else part for name, part in after.items()}
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def _is_same(before: bytes, was: slice, after: bytes, now: slice) -> bool:
-    """Whether two parts are equal. Only one of them is copied: with both it took four times as long."""
-    return was.stop - was.start == now.stop - now.start and after.startswith(before[was], now.start)
-
-
-def _near(query: str | None, topic: str, shard: int) -> Path:
-    """Where this machine keeps the state of a shard: beside Spark's shuffle files, which end with the executor."""
-    return Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0], f"shard-{query}-{topic}-{shard}")
-
-
-def _get(near: Path, version: str) -> bytes | None:
-    """The state of that version: this worker's own, else the one there, if it is that version's."""
-    known, state = _LAST.get(near, (None, None))
-    if known == version:
-        return state
-    if not near.exists():
-        return None
-    with near.open("rb") as file:
-        return file.read() if file.read(len(version)) == version.encode() else None
-
-
-def _put(near: Path, version: str, state: bytes) -> None:
-    fresh = near.with_name(f"{near.name}.{os.getpid()}")
-    with fresh.open("wb") as file:
-        file.writelines((version.encode(), state))
-    fresh.replace(near)  # at once: another attempt at this task may be running
-    _LAST[near] = version, state
 
 
 def _following(version: str, batch: Input) -> str:

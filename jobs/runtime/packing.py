@@ -1,11 +1,10 @@
-"""Packed state: JSON values and numpy columns in one block of bytes. The same content gives the same bytes.
+"""Packed state: JSON values and numpy columns as parts, some bytes each. The same content gives the same bytes.
 
-A block consists of parts, a value or a column each, so that what has not changed between two batches need not be
-written again.
+What has not changed between two batches is the same part, which need not be written again.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -13,55 +12,58 @@ from numpy.typing import NDArray
 
 Header = dict[str, Any]
 Columns = dict[str, NDArray[Any]]
+Parts = dict[str, bytes]  # by name
 
 HEAD = "head"  # the part that says which others there are
-_LENGTH = 8
+_VALUE, _COLUMN = "value/", "column/"
 _NARROW = (np.int8, np.int16, np.int32)
 
 
-def pack(header: Header, columns: Columns) -> bytes:
-    """One-dimensional columns behind values that JSON can hold."""
+class Packed(NamedTuple):
+    """A column as it is kept: its type, that of its bytes, how many numbers; the first if the bytes are differences."""
+
+    kind: str
+    narrow: str
+    length: int
+    first: int | None
+    data: bytes
+
+    @classmethod
+    def of(cls, column: NDArray[Any]) -> "Packed":
+        """Of one dimension."""
+        held, first = _narrow(column)
+        return cls(column.dtype.str, held.dtype.str, len(column), first, held.tobytes())
+
+    def column(self) -> NDArray[Any]:
+        """A copy that may be written to."""
+        held = np.frombuffer(self.data, self.narrow).astype(self.kind)
+        return held if self.first is None else np.cumsum(np.insert(held, 0, self.first))
+
+
+def pack(header: Header, columns: Mapping[str, NDArray[Any] | Packed]) -> Parts:
+    """Columns behind values that JSON can hold. One that is packed already keeps its bytes, the same object."""
     values = {name: orjson.dumps(value) for name, value in header.items()}
-    held = {name: _narrow(column) for name, column in columns.items()}
-    kinds = {name: column.dtype.str for name, column in columns.items()}
-    layout = [(name, kinds[name], one.dtype.str, len(one), first) for name, (one, first) in held.items()]
-    head = orjson.dumps([[(name, len(value)) for name, value in values.items()], layout])
-    parts = [*values.values(), *(one.tobytes() for one, _ in held.values())]
-    return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *parts])
+    packed = {name: one if isinstance(one, Packed) else Packed.of(one) for name, one in columns.items()}
+    layout = [(name, *one[:-1]) for name, one in packed.items()]
+    parts = {HEAD: orjson.dumps([[(name, len(value)) for name, value in values.items()], layout])}
+    parts |= {_VALUE + name: value for name, value in values.items()}
+    return parts | {_COLUMN + name: one.data for name, one in packed.items()}
 
 
-def unpack(block: bytes) -> tuple[Header, Columns]:
-    """(header, columns); the columns are copies that may be written to."""
-    values, layout = _head(block)
-    at = places(block)
-    header = {name: orjson.loads(block[at[f"value/{name}"]]) for name, _ in values}
-    columns = {}
-    for name, kind, narrow, length, first in layout:
-        held = np.frombuffer(block, narrow, length, at[f"column/{name}"].start).astype(kind)
-        columns[name] = held if first is None else np.cumsum(np.insert(held, 0, first))
-    return header, columns
+def unpack(parts: Mapping[str, bytes]) -> tuple[Header, Columns]:
+    """(header, columns) of what `pack` gave, in their order; the columns may be written to."""
+    header, packed = still_packed(parts)
+    return header, {name: one.column() for name, one in packed.items()}
 
 
-def places(block: bytes) -> dict[str, slice]:
-    """Where the parts of a block are, by name and in order."""
-    values, layout = _head(block)
-    sizes = {f"value/{name}": length for name, length in values}
-    sizes |= {f"column/{name}": length * np.dtype(narrow).itemsize for name, _, narrow, length, _ in layout}
-    end = _LENGTH + int.from_bytes(block[:_LENGTH], "little")
-    found = {HEAD: slice(0, end)}
-    for name, size in sizes.items():
-        found[name] = slice(end, end + size)
-        end += size
-    return found
-
-
-def joined(parts: Mapping[str, bytes]) -> bytes:
-    """A block from all its parts, in whatever order."""
-    return b"".join(parts[name] for name in places(parts[HEAD]))
-
-
-def _head(block: bytes) -> Any:
-    return orjson.loads(block[_LENGTH : _LENGTH + int.from_bytes(block[:_LENGTH], "little")])
+def still_packed(parts: Mapping[str, bytes]) -> tuple[Header, dict[str, Packed]]:
+    """The same, with columns as they are kept."""
+    values, layout = orjson.loads(parts[HEAD])
+    header = {name: orjson.loads(parts[_VALUE + name]) for name, _ in values}
+    packed = {
+        name: Packed(kind, narrow, length, first, parts[_COLUMN + name]) for name, kind, narrow, length, first in layout
+    }
+    return header, packed
 
 
 def _narrow(column: NDArray[Any]) -> tuple[NDArray[Any], int | None]:

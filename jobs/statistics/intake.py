@@ -10,6 +10,7 @@ from jobs.columns import Columns
 from jobs.statistics.catalogue import LABELS_BEGIN, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.panes import Fact, add_fact
+from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
 from jobs.statistics.state import State
 
@@ -53,7 +54,7 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
         values += _values(record["kind"], events)
     state.catalogue.grow()
     if series:
-        state.points = state.points.plus(np.concatenate(series), times, values)
+        state.wait(Points(np.concatenate(series), np.array(times, np.int64), np.array(values, np.float64)))
     return controls
 
 

@@ -15,6 +15,7 @@ import orjson
 from numpy.typing import NDArray
 
 from jobs.runtime.fold import Input, Output
+from jobs.runtime.packing import Parts
 from jobs.statistics.catalogue import Form
 from jobs.statistics.counters import FALLS, growth
 from jobs.statistics.histograms import Spread, since, together
@@ -35,10 +36,10 @@ IDLE_SERIES = 1024
 Booleans = NDArray[np.bool_]
 
 # What this worker folded last, by topic and shard. If no other has folded it since, its state needs no unpacking.
-_WARM: dict[tuple[str, int], tuple[bytes, State]] = {}
+_WARM: dict[tuple[str, int], tuple[Parts, State]] = {}
 
 
-def fold(windows: Windows, state: bytes | None, batch: Input, early: str = EARLY) -> tuple[bytes, list[Output]]:
+def fold(windows: Windows, state: Parts | None, batch: Input, early: str = EARLY) -> tuple[Parts, list[Output]]:
     """One batch of a partition of `events` -> the new state and the records for the same partition of `statistics`.
 
     Provisional records are for the topic `early`.
@@ -52,7 +53,7 @@ def fold(windows: Windows, state: bytes | None, batch: Input, early: str = EARLY
     if unpacked.tick > before:
         outputs += sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
         outputs.append(Output.of_tick(unpacked.tick))
-    after = unpacked.to_bytes()
+    after = unpacked.packed()
     _WARM[place] = (after, unpacked)
     return after, outputs
 
@@ -72,23 +73,19 @@ def close(state: State, before: int) -> Iterator[Told]:
     """What the panes that ended after tick `before` and not after the present one make known, in event time."""
     size = state.windows.pane
     limit = state.tick - state.tick % size
-    due, state.points = state.points.split(limit)
-    due = due.ordered(size)
     end = before - before % size + size
-    while (end := _next_end(state, due, end)) <= limit:
-        begin, stop = np.searchsorted(due.time // size, [end // size - 1, end // size])
-        yield from _close_pane(state, end, due.take(slice(begin, stop)))
+    while (end := _next_end(state, end)) <= limit:
+        yield from _close_pane(state, end, state.points.pop(end - size, Points.empty()).ordered())
         end += size
     _forget(state)
 
 
-def _next_end(state: State, due: Points, end: int) -> int:
+def _next_end(state: State, end: int) -> int:
     """`end`, or where nothing is open the end of the next pane that holds anything."""
     if state.store or any(map(len, state.sessions)):
         return end
     size = state.windows.pane
-    coming = due.time[np.searchsorted(due.time // size, end // size - 1) :]
-    return int(coming[0] - coming[0] % size + size) if len(coming) else state.tick + size
+    return max(end, min(state.points, default=state.tick) + size)
 
 
 def _close_pane(state: State, end: int, points: Points) -> Iterator[Told]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.runtime.packing import pack, unpack
+from jobs.runtime.packing import Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import Catalogue, Series
 from jobs.statistics.histograms import Spread
 from jobs.statistics.panes import Facts, Inventories, Pane, Store
@@ -18,14 +18,17 @@ from jobs.statistics.sessions import Sessions
 from jobs.statistics.settings import Sliding, Tumbling, Windows
 from jobs.statistics.windows import Rows
 
-LAYOUT = 2  # of a packed state: to be counted up when one of an earlier version can't be read any more
+LAYOUT = 3  # of a packed state: to be counted up when one of an earlier version can't be read any more
 PLACE = "@"  # what follows it in a column's name says which one of many it is
 Columns = TypeVar("Columns", Points, Rows, Sessions)
+Kept = TypeVar("Kept", Points, Rows)
 Arrays = dict[str, NDArray[Any]]
+Packing = dict[str, Packed]
 
 _NOTHING: dict[str, Any] = {
     "tick": 0,
-    **{name: [] for name in ("machines", "series", "inventories", "facts", "latest", "panes", "waiting", "totals")},
+    **{name: [] for name in ("machines", "series", "inventories", "facts", "latest", "points", "panes")},
+    **{name: [] for name in ("waiting", "totals")},
 }
 
 
@@ -40,13 +43,14 @@ class ChangedLayoutError(Exception):
 class State:
     """Open data, what is remembered of each series, and the panes of open windows."""
 
-    def __init__(self, windows: Windows, block: bytes | None = None) -> None:
+    def __init__(self, windows: Windows, parts: Parts | None = None) -> None:
         """Unpack a state, or begin an empty one.
 
         Raises ChangedWindowsError if it is another declaration's, ChangedLayoutError if it is an earlier version's.
         """
         fingerprint = windows.fingerprint
-        header, columns = unpack(block) if block else ({**_NOTHING, "windows": fingerprint, "layout": LAYOUT}, {})
+        nothing = {**_NOTHING, "windows": fingerprint, "layout": LAYOUT}
+        header, columns = still_packed(parts) if parts else (nothing, {})
         layout = header.get("layout", 1)
         if layout != LAYOUT:
             raise ChangedLayoutError(
@@ -59,9 +63,12 @@ class State:
             )
         self.windows = windows
         self.tick: int = header["tick"]
-        memory = {name[2:]: column for name, column in columns.items() if name.startswith("m/")}
+        memory = {name[2:]: column.column() for name, column in columns.items() if name.startswith("m/")}
+        # Of panes, by their place: columns that are only ever replaced, and how they are packed.
+        self._packings: dict[str, tuple[Points | Rows, Packing]] = {}
         self.catalogue = Catalogue(header["machines"], [Series(*one) for one in header["series"]], memory)
-        self.points = _unpacked(Points, "points", columns)
+        # What is open, by the start of its pane.
+        self.points = {start: self._kept(Points, "points", columns, f"{PLACE}{start}") for start in header["points"]}
         self.sessions = [_unpacked(Sessions, f"session{n}", columns) for n in range(len(windows.sessions))]
         self.counted = [_unpacked(Points, f"count{n}", columns) for n in range(len(windows.counts))]
         inventories = Inventories(header["inventories"])
@@ -72,11 +79,22 @@ class State:
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
         self.store = Store(_horizons(windows))
         for size, start, facts, spreads in header["panes"]:
-            rows = _unpacked(Rows, "panes", columns, _place(size, start))
+            rows = self._kept(Rows, "panes", columns, f"{PLACE}{size}/{start}")
             self.store.add(size, Pane(start, rows, inventories.unpacked(facts), _spreads(spreads)))
 
-    def to_bytes(self) -> bytes:
-        """The packed state."""
+    def _kept(self, kind: type[Kept], prefix: str, packing: Packing, place: str) -> Kept:
+        mine = {name: packing[name] for name in _names(kind, prefix, place)}
+        found = kind(*(one.column() for one in mine.values()))
+        self._packings[prefix + place] = found, mine
+        return found
+
+    def wait(self, points: Points) -> None:
+        """Take points, each into its pane."""
+        for start, new in points.by_pane(self.windows.pane):
+            self.points[start] = self.points[start].joined(new) if start in self.points else new
+
+    def packed(self) -> Parts:
+        """The same as parts. What has not changed since it was unpacked or packed is the same object."""
         inventories = Inventories([])
         panes = [(size, pane) for size, stored in self.store.panes.items() for pane in stored]
         header = {
@@ -89,22 +107,34 @@ class State:
             "latest": inventories.packed(self.latest),
             "waiting": [[series, time, spread.packed()] for series, time, spread in self.waiting],
             "totals": _packed_spreads(self.totals),
+            "points": sorted(self.points),
             "panes": [
                 [size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]
                 for size, pane in panes
             ],
             "inventories": inventories.found,
         }
-        columns = {f"m/{name}": column for name, column in self.catalogue.memory.items()}
-        columns |= _packed("points", self.points)
+        columns: dict[str, NDArray[Any] | Packed] = {
+            f"m/{name}": column for name, column in self.catalogue.memory.items()
+        }
         for number, sessions in enumerate(self.sessions):
-            columns |= _packed(f"session{number}", sessions)
+            columns |= _columns(f"session{number}", sessions)
         for number, points in enumerate(self.counted):
-            columns |= _packed(f"count{number}", points)
-        columns |= _packed("panes", Rows.empty())  # names the fields, which are those of each pane
-        for size, pane in panes:
-            columns |= _packed("panes", pane.rows, _place(size, pane.start))
+            columns |= _columns(f"count{number}", points)
+        columns |= _columns("points", Points.empty()) | _columns("panes", Rows.empty())  # names what each of them has
+        kept: dict[str, Points | Rows] = {f"points{PLACE}{n}": self.points[n] for n in sorted(self.points)}
+        kept |= {f"panes{PLACE}{size}/{pane.start}": pane.rows for size, pane in panes}
+        self._packings = {place: (one, self._packing(place, one)) for place, one in kept.items()}
+        for _, packing in self._packings.values():
+            columns |= packing
         return pack(header, columns)
+
+    def _packing(self, place: str, columns: Points | Rows) -> Packing:
+        known, packing = self._packings.get(place, (None, {}))
+        if known is columns:
+            return packing
+        prefix, _, where = place.partition(PLACE)
+        return {name: Packed.of(column) for name, column in _columns(prefix, columns, PLACE + where).items()}
 
     def forget(self, series: Ints) -> None:
         """These begin anew: drop what waits for more of them."""
@@ -116,7 +146,7 @@ class State:
 
     def held(self) -> Ints:
         """The series that open points, panes and sessions speak of."""
-        columns = [self.points.series, *self.store.series()]
+        columns = [*(one.series for one in self.points.values()), *self.store.series()]
         columns += [one.series for one in self.sessions]
         return np.concatenate([*columns, np.array([series for series, _, _ in self.waiting], np.int64)])
 
@@ -124,7 +154,7 @@ class State:
         """Drop all series but these, which must include those held."""
         self.catalogue = self.catalogue.retaining(kept)
         place = {old: new for new, old in enumerate(kept.tolist())}
-        self.points = _moved(self.points, kept)
+        self.points = {start: _moved(one, kept) for start, one in self.points.items()}
         self.sessions = [_moved(one, kept) for one in self.sessions]
         self.counted = [_moved(one, kept) for one in self.counted]
         self.waiting = [(place[series], time, spread) for series, time, spread in self.waiting]
@@ -148,18 +178,17 @@ def _horizons(windows: Windows) -> dict[int, int]:
     return found
 
 
-def _place(size: int, start: int) -> str:
-    """A pane's columns are parts of their own: they are written once."""
-    return f"{PLACE}{size}/{start}"
+def _names(kind: type[Columns], prefix: str, place: str = "") -> list[str]:
+    return [f"{prefix}/{field.name}{place}" for field in fields(kind)]
 
 
-def _packed(prefix: str, columns: Points | Rows | Sessions, place: str = "") -> Arrays:
+def _columns(prefix: str, columns: Points | Rows | Sessions, place: str = "") -> Arrays:
     return {f"{prefix}/{field.name}{place}": getattr(columns, field.name) for field in fields(columns)}
 
 
-def _unpacked(kind: type[Columns], prefix: str, columns: Arrays, place: str = "") -> Columns:
-    names = [f"{prefix}/{field.name}{place}" for field in fields(kind)]
-    return kind(*(columns[name] for name in names)) if names[0] in columns else kind.empty()
+def _unpacked(kind: type[Columns], prefix: str, packing: Packing) -> Columns:
+    names = _names(kind, prefix)
+    return kind(*(packing[name].column() for name in names)) if names[0] in packing else kind.empty()
 
 
 def _moved(columns: Columns, kept: Ints) -> Columns:

@@ -114,7 +114,7 @@ def shard(series: int, windows: int) -> dict[str, float]:
         began = time.process_time()
         state, _ = fold(state, records, DetectorSettings())
         spent += time.process_time() - began if window > FIRST else 0.0
-    size = len(state or b"")
+    size = sum(map(len, (state or {}).values()))
     return {
         "state_bytes_per_series": size / series,
         "of_it_numbers": BYTES_PER_SERIES,

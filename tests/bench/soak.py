@@ -13,6 +13,7 @@ import psutil
 
 from jobs.columns import event_columns
 from jobs.runtime.fold import Input
+from jobs.runtime.packing import Parts
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
 from jobs.statistics.state import State
@@ -81,13 +82,13 @@ def main() -> None:
     given.json.write_bytes(orjson.dumps({"shards": given.shards, "rows": rows}, option=orjson.OPT_INDENT_2))
 
 
-def _look(state: bytes) -> dict[str, float]:
+def _look(state: Parts) -> dict[str, float]:
     kept = State(load_windows(), state)
     return {
         "series": len(kept.catalogue),
         "pane_rows": sum(len(pane.rows) for panes in kept.store.panes.values() for pane in panes),
-        "points": len(kept.points),
-        "state_mb": round(len(state) / 1e6, 2),
+        "points": sum(map(len, kept.points.values())),
+        "state_mb": round(sum(map(len, state.values())) / 1e6, 2),
         "rss_mb": round(psutil.Process().memory_info().rss / 1e6),
     }
 

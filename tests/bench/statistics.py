@@ -110,7 +110,8 @@ def main() -> None:
             batches.append(outputs)
     written = [output for outputs in batches for output in outputs]
     size = sum(len(output.value) for output in written)
-    print(f"{len(written):,} records, {size / 1e6:.1f} MB out; state {len(state or b'') / 1e6:.2f} MB")
+    held = sum(map(len, (state or {}).values()))
+    print(f"{len(written):,} records, {size / 1e6:.1f} MB out; state {held / 1e6:.2f} MB")
     final = [[output.value for output in outputs if output.topic is None] for outputs in batches]
     shard = Shard(DetectorSettings())
     with measured("detector", events):

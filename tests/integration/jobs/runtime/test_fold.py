@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from jobs.replay.checkpoints import Store, copy_checkpoint
-from jobs.replay.state import OPERATOR, blobs, moved, partitions
+from jobs.replay.state import OPERATOR, moved, partitions, shards
 from jobs.runtime.fold import Output, fold_shards
 from jobs.runtime.packing import pack, unpack
 
@@ -82,7 +82,7 @@ def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
     copy_checkpoint(Store.of(str(tmp_path / "checkpoint")), Store.of(str(copy)))
     for checkpoint in (tmp_path / "checkpoint", copy):
         assert partitions(Store.of(str(checkpoint))) == int(spark.conf.get("spark.sql.shuffle.partitions"))
-    found = {shard: unpack(state) for shard, state in blobs(spark, str(copy)).items()}
+    found = {shard: unpack(state) for shard, state in shards(spark, str(copy)).items()}
     assert {shard: header for shard, (header, _) in found.items()} == {
         shard: {"sum": sums(shard, 0, 45)[-1]} for shard in SHARDS
     }

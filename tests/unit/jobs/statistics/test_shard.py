@@ -18,7 +18,6 @@ from jobs.schemas import LABELS, SCHEMAS
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take
-from jobs.statistics.points import Points
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import EARLY, IDLE_SERIES, fold
 from jobs.statistics.state import ChangedLayoutError, ChangedWindowsError, State
@@ -387,8 +386,8 @@ def test_state_of_other_windows_is_refused():
 
 def test_state_of_another_layout_is_refused(monkeypatch):
     state, _ = fold(TEN, None, Input("events", 0, [0], [tick(100)]))
-    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 3)
-    with pytest.raises(ChangedLayoutError, match="has the layout 2, this version 3"):
+    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 4)
+    with pytest.raises(ChangedLayoutError, match="has the layout 3, this version 4"):
         State(TEN, state)
 
 
@@ -404,10 +403,10 @@ def test_the_state_does_not_grow_with_history():
         logs = [line(time + n, f"failed {window}") for n in range(9)]
         values = [record(*events), record(*logs, kind="log"), tick(time + 10)]
         state, _ = fold(ALL, state, Input("events", 0, range(3 * window, 3 * window + 3), values))
-        sizes.append(len(state))
+        sizes.append(sum(map(len, state.values())))
     kept = State(ALL, state)
     assert len(kept.catalogue) <= 3 * (IDLE_SERIES + 200)
-    assert len(kept.points) == 0
+    assert not kept.points
     assert not kept.facts
     assert max(sizes[30:]) <= max(sizes[:30]) * 1.05
 
@@ -417,11 +416,11 @@ def test_known_labels_are_those_of_the_machine_and_its_present_numbers():
     kept, both = State(TEN), (metric(101, 1.0), metric(101, 2.0, "cpu{core=1}"))
     records = [record(*both, machine=machine) for machine in ("vm-1", "vm-2", "vm-1")]
     take(kept, enumerate([record(metric(101, 1.0, "first")), *records]))
-    assert kept.points.series.tolist() == [0, 1, 2, 3, 4, 1, 2]
+    assert kept.points[100 * NANO].series.tolist() == [0, 1, 2, 3, 4, 1, 2]
     kept.retain(np.arange(1, 5))
-    kept.points = Points.empty()
+    kept.points.clear()
     take(kept, enumerate(records))
-    assert kept.points.series.tolist() == [0, 1, 2, 3, 0, 1]
+    assert kept.points[100 * NANO].series.tolist() == [0, 1, 2, 3, 0, 1]
     assert len(kept.catalogue) == 4
 
 
@@ -429,7 +428,7 @@ def test_few_known_labels_are_kept(monkeypatch):
     monkeypatch.setattr("jobs.statistics.catalogue.SCRAPES_BYTES", 2 * (SCRAPE_BYTES + 8))
     kept = State(TEN)
     take(kept, enumerate([record(metric(101, 1.0, f"cpu{{core={n % 5}}}")) for n in range(20)]))
-    assert kept.points.series.tolist() == [0, 1, 2, 3, 4] * 4
+    assert kept.points[100 * NANO].series.tolist() == [0, 1, 2, 3, 4] * 4
     assert len(kept.catalogue._scrapes) <= 2
 
 
@@ -452,10 +451,26 @@ def test_the_state_survives_packing():
     ]
     take(kept, enumerate(values))
     list(shard.close(kept, 0))
-    again = State(ALL, kept.to_bytes())
-    assert again.to_bytes() == kept.to_bytes()
+    again = State(ALL, kept.packed())
+    assert again.packed() == kept.packed()
     assert again.catalogue.series == kept.catalogue.series
     assert (again.tick, again.facts, again.latest, again.totals) == (kept.tick, kept.facts, kept.latest, kept.totals)
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_panes_to_which_nothing_comes_stay_the_same_parts(cold):
+    """Points of open panes, and what closed ones say until the larger windows are complete."""
+    log = [record(metric(101, 2.5), metric(112, 1.0), metric(125, 3.0)), tick(110), record(metric(126, 4.0))]
+    state = None
+    for offset, value in enumerate(log):
+        before = state
+        if cold:
+            shard._WARM.clear()
+        state, _ = fold(ALL, before, Input("events", 3, [offset], [value]))
+    stayed = {name for name in state if state[name] is before.get(name)}
+    panes = {name for name in state if "@" in name}
+    assert panes - stayed == {f"column/points/{field}@{120 * NANO}" for field in ("series", "time", "value")}
+    assert {f"column/points/value@{110 * NANO}", f"column/panes/mean@{10 * NANO}/{100 * NANO}"} <= stayed
 
 
 machines = st.sampled_from(["vm-1", "vm-2"])
