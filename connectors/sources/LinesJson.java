@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -67,7 +68,8 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
     }
 
     private MetricColumns columns() {
-      List<Entry> entries = attributes.entrySet().stream().map(one -> new Entry(one.getKey(), one.getValue())).toList();
+      List<Entry> entries = new ArrayList<>(attributes.size());
+      attributes.forEach((key, text) -> entries.add(new Entry(key, text)));
       Point point = new Point();
       point.time = time;
       point.asDouble = value;

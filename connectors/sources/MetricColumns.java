@@ -36,7 +36,10 @@ final class MetricColumns {
     times = new Column("time_unix_nano", bytes);
     values = new Column("value", bytes);
     histograms = new Column("histogram", bytes);
-    labels = LABELS.stream().map(name -> new Column(name, bytes)).toList();
+    labels = new ArrayList<>(LABELS.size());
+    for (String name : LABELS) { // no stream, see text()
+      labels.add(new Column(name, bytes));
+    }
     events.sort(Comparator.comparing(event -> event.labels.series)); // as Python sorts
     events.forEach(this::add);
   }

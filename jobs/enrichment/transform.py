@@ -87,21 +87,23 @@ def _split_by_verdict() -> Step:
     )
     late = F.col("last_unix_nano") < F.col("received") - F.col("lateness")
     whole = F.when(F.col("error").isNotNull(), F.col("error")).when(in_time, "ok").when(late, "late")
-    # A step of its own: each of its columns is asked for.
-    parsed = F.when(F.col("whole").isNull(), F.from_json("json", _COLUMNS))
-    events = F.when(F.col("whole").isNull(), F.coalesce(F.col("events"), event_rows(F.col("parsed"))))
-    verdicts = F.coalesce(F.array_distinct(F.transform("events", _verdict)), F.array("whole"))
-    verdict = F.explode_outer("verdicts")  # else Spark would judge twice, to filter out rows without any
-    share = F.when(F.size("verdicts") == 1, F.col("events")).otherwise(
-        F.filter("events", lambda event: _verdict(event) == F.col("verdict"))
+    together = F.array(F.struct(F.col("whole").alias("verdict"), "events"))
+    events = F.coalesce("events", event_rows(F.from_json("json", _COLUMNS)))
+    apart = F.transform(
+        F.array_distinct(F.transform(events, _verdict)),
+        lambda verdict: F.struct(
+            verdict.alias("verdict"), F.filter(events, lambda event: _verdict(event) == verdict).alias("events")
+        ),
     )
+    # All in one step, if it parses a batch of several verdicts more than once: Spark interprets the functions of lists,
+    # and copies the whole row before and after each step that has any.
+    shares = F.when(F.col("whole").isNotNull(), together).otherwise(apart)
     return lambda df: (
         df.withColumn("whole", whole)
-        .withColumn("parsed", parsed)
-        .withColumn("events", events)
-        .withColumn("verdicts", verdicts)
-        .withColumn("verdict", verdict)
-        .withColumn("events", share)
+        .withColumn("shares", shares)
+        .withColumn("share", F.explode_outer("shares"))
+        .withColumns({"verdict": F.col("share.verdict"), "events": F.col("share.events")})
+        .drop("whole", "shares", "share")
     )
 
 
