@@ -20,6 +20,7 @@ _TRANSIENT = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,  # of a topic that was just made, or a broker that was started again
 }
 
 
