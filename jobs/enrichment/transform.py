@@ -89,15 +89,15 @@ def _split_by_verdict() -> Step:
     whole = F.when(F.col("error").isNotNull(), F.col("error")).when(in_time, "ok").when(late, "late")
     together = F.array(F.struct(F.col("whole").alias("verdict"), "events"))
     events = F.coalesce("events", event_rows(F.from_json("json", _COLUMNS)))
-    apart = F.transform(
+    one_by_one = F.transform(
         F.array_distinct(F.transform(events, _verdict)),
         lambda verdict: F.struct(
             verdict.alias("verdict"), F.filter(events, lambda event: _verdict(event) == verdict).alias("events")
         ),
     )
-    # All in one step, if it parses a batch of several verdicts more than once: Spark interprets the functions of lists,
-    # and copies the whole row before and after each step that has any.
-    shares = F.when(F.col("whole").isNotNull(), together).otherwise(apart)
+    # In one step, though that parses a batch of several verdicts more than once: Spark interprets the functions of
+    # lists, and copies the whole row before and after each step that has any.
+    shares = F.when(F.col("whole").isNotNull(), together).otherwise(one_by_one)
     return lambda df: (
         df.withColumn("whole", whole)
         .withColumn("shares", shares)

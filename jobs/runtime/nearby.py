@@ -22,6 +22,7 @@ class _Kept(NamedTuple):
     parts: Parts
 
 
+_NOTHING = _Kept("", {}, {})
 # What this worker had last, by folder.
 _LAST: dict[Path, _Kept] = {}
 
@@ -39,7 +40,7 @@ class Nearby:
 
     def get(self, version: str) -> Parts | None:
         """The state of that version; None if another one is here. What this worker has of it needs no reading."""
-        last = _LAST.pop(self.folder, _Kept("", {}, {}))
+        last = _LAST.pop(self.folder, _NOTHING)
         if last.version != version:
             try:
                 last = self._read(last)
@@ -60,7 +61,7 @@ class Nearby:
 
     def put(self, version: str, parts: Parts) -> None:
         """Keep this version instead of the one before; a part that is the same object stays where it is."""
-        last = _LAST.pop(self.folder, _Kept("", {}, {}))
+        last = _LAST.pop(self.folder, _NOTHING)
         self.folder.mkdir(exist_ok=True)
         token, files = uuid4().hex, {}  # of files that nobody else writes
         for number, (name, part) in enumerate(parts.items()):

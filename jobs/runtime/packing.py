@@ -45,6 +45,7 @@ def pack(header: Header, columns: Mapping[str, NDArray[Any] | Packed]) -> Parts:
     values = {name: orjson.dumps(value) for name, value in header.items()}
     packed = {name: one if isinstance(one, Packed) else Packed.of(one) for name, one in columns.items()}
     layout = [(name, *one[:-1]) for name, one in packed.items()]
+    # Nobody reads the lengths any more, but the states of earlier versions have them.
     parts = {HEAD: orjson.dumps([[(name, len(value)) for name, value in values.items()], layout])}
     parts |= {_VALUE + name: value for name, value in values.items()}
     return parts | {_COLUMN + name: one.data for name, one in packed.items()}

@@ -1,14 +1,14 @@
 """What a shard keeps between two batches, and how it is packed."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.runtime.packing import Packed, Parts, pack, still_packed
+from jobs.runtime.packing import Header, Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import Catalogue, Series
 from jobs.statistics.histograms import Spread
 from jobs.statistics.panes import Facts, Inventories, Pane, Store
@@ -21,7 +21,6 @@ from jobs.statistics.windows import Rows
 LAYOUT = 3  # of a packed state: to be counted up when one of an earlier version can't be read any more
 PLACE = "@"  # what follows it in a column's name says which one of many it is
 Columns = TypeVar("Columns", Points, Rows, Sessions)
-Kept = TypeVar("Kept", Points, Rows)
 Arrays = dict[str, NDArray[Any]]
 Packing = dict[str, Packed]
 
@@ -64,11 +63,11 @@ class State:
         self.windows = windows
         self.tick: int = header["tick"]
         memory = {name[2:]: column.column() for name, column in columns.items() if name.startswith("m/")}
-        # Of panes, by their place: columns that are only ever replaced, and how they are packed.
-        self._packings: dict[str, tuple[Points | Rows, Packing]] = {}
+        # By prefix and place, what is kept of panes: columns that are only ever replaced, and how they are packed.
+        self._packings: dict[tuple[str, str], tuple[Points | Rows | Sessions, Packing]] = {}
         self.catalogue = Catalogue(header["machines"], [Series(*one) for one in header["series"]], memory)
         # What is open, by the start of its pane.
-        self.points = {start: self._kept(Points, "points", columns, f"{PLACE}{start}") for start in header["points"]}
+        self.points = {start: self._kept(Points, "points", columns, _place(start)) for start in header["points"]}
         self.sessions = [_unpacked(Sessions, f"session{n}", columns) for n in range(len(windows.sessions))]
         self.counted = [_unpacked(Points, f"count{n}", columns) for n in range(len(windows.counts))]
         inventories = Inventories(header["inventories"])
@@ -79,13 +78,13 @@ class State:
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
         self.store = Store(_horizons(windows))
         for size, start, facts, spreads in header["panes"]:
-            rows = self._kept(Rows, "panes", columns, f"{PLACE}{size}/{start}")
+            rows = self._kept(Rows, "panes", columns, _place(size, start))
             self.store.add(size, Pane(start, rows, inventories.unpacked(facts), _spreads(spreads)))
 
-    def _kept(self, kind: type[Kept], prefix: str, packing: Packing, place: str) -> Kept:
+    def _kept(self, kind: type[Columns], prefix: str, packing: Packing, place: str) -> Columns:
         mine = {name: packing[name] for name in _names(kind, prefix, place)}
         found = kind(*(one.column() for one in mine.values()))
-        self._packings[prefix + place] = found, mine
+        self._packings[prefix, place] = found, mine
         return found
 
     def wait(self, points: Points) -> None:
@@ -95,9 +94,15 @@ class State:
 
     def packed(self) -> Parts:
         """The same as parts. What has not changed since it was unpacked or packed is the same object."""
+        self._packings = {where: (one, self._packing(where, one)) for where, one in self._of_panes()}
+        columns: dict[str, NDArray[Any] | Packed] = {**self._columns()}
+        for _, packing in self._packings.values():
+            columns |= packing
+        return pack(self._header(), columns)
+
+    def _header(self) -> Header:
         inventories = Inventories([])
-        panes = [(size, pane) for size, stored in self.store.panes.items() for pane in stored]
-        header = {
+        return {
             "layout": LAYOUT,
             "windows": self.windows.fingerprint,
             "tick": self.tick,
@@ -110,31 +115,34 @@ class State:
             "points": sorted(self.points),
             "panes": [
                 [size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]
-                for size, pane in panes
+                for size, panes in self.store.panes.items()
+                for pane in panes
             ],
             "inventories": inventories.found,
         }
-        columns: dict[str, NDArray[Any] | Packed] = {
-            f"m/{name}": column for name, column in self.catalogue.memory.items()
-        }
-        for number, sessions in enumerate(self.sessions):
-            columns |= _columns(f"session{number}", sessions)
-        for number, points in enumerate(self.counted):
-            columns |= _columns(f"count{number}", points)
-        columns |= _columns("points", Points.empty()) | _columns("panes", Rows.empty())  # names what each of them has
-        kept: dict[str, Points | Rows] = {f"points{PLACE}{n}": self.points[n] for n in sorted(self.points)}
-        kept |= {f"panes{PLACE}{size}/{pane.start}": pane.rows for size, pane in panes}
-        self._packings = {place: (one, self._packing(place, one)) for place, one in kept.items()}
-        for _, packing in self._packings.values():
-            columns |= packing
-        return pack(header, columns)
 
-    def _packing(self, place: str, columns: Points | Rows) -> Packing:
-        known, packing = self._packings.get(place, (None, {}))
+    def _columns(self) -> Arrays:
+        """What changes as a whole, and the names of what each pane has."""
+        columns = {f"m/{name}": column for name, column in self.catalogue.memory.items()}
+        for number, sessions in enumerate(self.sessions):
+            columns |= _named(f"session{number}", sessions)
+        for number, points in enumerate(self.counted):
+            columns |= _named(f"count{number}", points)
+        return columns | _named("points", Points.empty()) | _named("panes", Rows.empty())
+
+    def _of_panes(self) -> Iterator[tuple[tuple[str, str], Points | Rows]]:
+        for start in sorted(self.points):
+            yield ("points", _place(start)), self.points[start]
+        for size, panes in self.store.panes.items():
+            for pane in panes:
+                yield ("panes", _place(size, pane.start)), pane.rows
+
+    def _packing(self, where: tuple[str, str], columns: Points | Rows) -> Packing:
+        known, packing = self._packings.get(where, (None, {}))
         if known is columns:
             return packing
-        prefix, _, where = place.partition(PLACE)
-        return {name: Packed.of(column) for name, column in _columns(prefix, columns, PLACE + where).items()}
+        prefix, place = where
+        return {name: Packed.of(column) for name, column in _named(prefix, columns, place).items()}
 
     def forget(self, series: Ints) -> None:
         """These begin anew: drop what waits for more of them."""
@@ -178,12 +186,17 @@ def _horizons(windows: Windows) -> dict[int, int]:
     return found
 
 
-def _names(kind: type[Columns], prefix: str, place: str = "") -> list[str]:
+def _place(*numbers: int) -> str:
+    return PLACE + "/".join(map(str, numbers))
+
+
+def _names(kind: type[Points | Rows | Sessions], prefix: str, place: str = "") -> list[str]:
     return [f"{prefix}/{field.name}{place}" for field in fields(kind)]
 
 
-def _columns(prefix: str, columns: Points | Rows | Sessions, place: str = "") -> Arrays:
-    return {f"{prefix}/{field.name}{place}": getattr(columns, field.name) for field in fields(columns)}
+def _named(prefix: str, columns: Points | Rows | Sessions, place: str = "") -> Arrays:
+    values = (getattr(columns, field.name) for field in fields(columns))
+    return dict(zip(_names(type(columns), prefix, place), values, strict=True))
 
 
 def _unpacked(kind: type[Columns], prefix: str, packing: Packing) -> Columns:
