@@ -1,12 +1,10 @@
 """`make bench`: how many events a second the chain sustains, what each stage costs, and how far that is from the limit.
 
-Real broker, the jobs and the load as processes of their own, exactly-once, the archive on. The rate rises, step by
-step, until a stage falls behind.
+Real broker, the jobs and the load as processes of their own, exactly-once, the archive on. One rate after the other
+is tried, until a stage falls behind.
 """
 
-from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import count, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +17,9 @@ from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain.peer import versus
 from tests.bench.chain.trial import POINTS, Shape, apart, climb
 
-STEP = 1.25  # between two rates
+# Events a second, for scrapes and for single events.
+RATES = [10_000, 25_000, 50_000, 100_000, 115_000, 130_000, 150_000, 200_000]
+SINGLE_RATES = [10_000, 25_000, 50_000, 60_000, 75_000, 100_000]
 
 Trial = dict[str, Any]
 app = typer.Typer(add_completion=False)
@@ -28,9 +28,8 @@ console = Console(stderr=True)
 
 @app.command()
 def main(
-    rate: Annotated[int, typer.Option(help="Events a second to begin with.")] = 20_000,
-    single_rate: Annotated[int, typer.Option(help="The same with one event a record; 0: leave it out.")] = 10_000,
-    most: Annotated[int, typer.Option(help="Look for no higher rate.")] = 400_000,
+    rate: Annotated[list[int], typer.Option(help="Events a second, one after the other; 0: none.")] = RATES,
+    single_rate: Annotated[list[int], typer.Option(help="The same with one event a record.")] = SINGLE_RATES,
     machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
     warm: Annotated[int, typer.Option(help="Seconds at the first rate before it is measured.")] = 600,
     seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 300,
@@ -43,7 +42,10 @@ def main(
     peer_rate: Annotated[int, typer.Option(help="Events a second for Flink and us; 0: leave it out.")] = 40_000,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/bench.json"),
 ) -> None:
-    """Find the rates that the chain sustains. Example: python -m tests.bench.chain --rate 20000 --single-rate 0"""
+    """Find the rates that the chain sustains.
+
+    Example: python -m tests.bench.chain --rate 20000 --rate 40000 --single-rate 0
+    """
     facts: dict[str, dict[str, Any]] = {part: {} for part in ("chain", "limit", "stages", "shape", "trials", "flink")}
     report.parent.mkdir(exist_ok=True)
 
@@ -53,14 +55,14 @@ def main(
 
     # A batch of single events is as large as one of scrapes.
     batched, singles = (rate, METRICS_TOPIC, max_offsets), (single_rate, LINES_TOPIC, max_offsets * POINTS)
-    for name, (begin, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
-        if not begin:
+    for name, (rates, topic, most_offsets) in {"events_per_s": batched, "single_events_per_s": singles}.items():
+        if not any(rates):
             continue
         shape = shape_of(most_offsets)
         facts["shape"][name] = asdict(shape)
         trials: list[Trial] = []
         facts["trials"][name] = trials
-        for one in climb(shape, rising(begin, most), topic):
+        for one in climb(shape, rates, topic):
             trials.append(one)
             console.print(one)
             facts["chain"][name] = sustained(trials)
@@ -75,11 +77,6 @@ def main(
         facts["flink"] = versus(shape_of(max_offsets), peer_rate, flink)
         report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
         console.print(facts["flink"])
-
-
-def rising(begin: int, most: int) -> Iterator[int]:
-    """The rates to try: `begin`, then each by STEP higher."""
-    return takewhile(lambda rate: rate <= max(begin, most), (round(begin * STEP**step) for step in count()))
 
 
 def sustained(trials: list[Trial]) -> int:

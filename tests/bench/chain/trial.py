@@ -17,14 +17,17 @@ from tests.bench.chain.lab import STAGES, Every, Lab, Usage
 from tests.bench.chain.latency import Latencies
 from tests.waiting import until
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 2.0  # at lags
+USAGE_SECONDS = 5.0
 POINTS = 31  # of a scrape, and so many series has a machine, about
 # A lag that grows by no more than this share of what comes in is flat. The archive works each minute or, if that is not
 # enough, in batches that take longer: a measurement must last for several of them.
 FLAT = 0.05
 DRAIN_SECONDS = 900.0
 LEAD_SECONDS = 60  # at a rate before it is measured
-BACKLOG_SECONDS = 100  # of load, for what is measured alone
+BACKLOG_SECONDS = 200  # of load, for what is measured alone
+BATCHES = 12  # of a backlog: what waits for one stage are scrapes, for another what a thousand of them were gathered to
+MEASURED = (0.5, 0.9)  # of a backlog: a JVM compiles in the beginning, and in the end Flink waits for its checkpoint
 DRAINED = 0.99  # of the offsets: Flink doesn't commit those of transactions' markers, of which gathering has more
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
 TOLD = ("events", "statistics", "novelties")
@@ -89,7 +92,7 @@ def trial(lab: Lab, shape: Shape, rate: int, topic: str, lead: int) -> dict[str,
     load = lab.load(rate, lead + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
     usage = Usage(lab.leaders(*STAGES))
     time.sleep(lead)
-    with Every(LOOK_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
+    with Every(USAGE_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
         before = usage.look()
         flows = watch(lab, shape.seconds)
         after = usage.look()
@@ -154,19 +157,20 @@ def fill(lab: Lab, shape: Shape, rate: int, topic: str) -> int:
 
 
 def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:
-    """One stage through all records that wait for it: its rate without its start, and what it uses."""
+    """One stage through all records that wait for it: its rate while it is warm, and what it uses."""
+    _, waiting = lab.position(stage)
+    lab.jobs[stage].extra["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = str(-(-waiting // BATCHES))
     lab.start(stage)
     usage = Usage(lab.leaders(stage))
     looks: list[Look] = []
-    with Every(LOOK_SECONDS, usage.look):
+    with Every(USAGE_SECONDS, usage.look):
         until(lambda: _is_drained(lab, stage, usage, looks), DRAIN_SECONDS, f"{stage} is slow")
     lab.stop(stage)
-    begun = [look for look in looks if look.share > 0.1] or looks
-    first, last = begun[0], looks[-1]
+    first, last = (next(look for look in looks if look.share >= share) for share in MEASURED)
     read = events * (last.share - first.share)
     return {
-        "events_per_s": round(read / (last.time - first.time)) if read else 0,
-        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2) if read else 0.0,
+        "events_per_s": round(read / (last.time - first.time)),
+        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2),
         "peak_megabytes": round(usage.peak_megabytes[stage]),
     }
 
