@@ -22,6 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from jobs.runtime.nearby import Nearby
 from jobs.runtime.packing import Parts
+from jobs.runtime.spread import salted
 
 PARTS = "parts"  # the state variable that holds a shard's
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
@@ -75,8 +76,8 @@ def fold_together(frame: DataFrame, fold: Fold) -> DataFrame:
 
 def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
     return (
-        frame.select(shard.alias("shard"), "topic", "partition", "offset", "value")
-        .groupBy("shard")
+        frame.select(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value")
+        .groupBy("shard", "salt")
         .transformWithStateInPandas(_Shards(fold), _OUTPUT, "append", "none")
     )
 

@@ -11,36 +11,11 @@ import uuid
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer
 
-from infra.admin import apply, connect
 from infra.jars import default_jars
 from infra.local import LocalServers
-from infra.topics import load_topics
 from tests.integration.conftest import free_ports
-
-
-def write(bootstrap, topic, value):
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    failures = []
-    producer.produce(topic, value, key=value, on_delivery=lambda error, _: error and failures.append(error))
-    assert producer.flush(30) == 0
-    assert failures == []
-
-
-def read(bootstrap, topic, count):
-    """The first `count` values of a topic, sorted."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    values = []
-    deadline = time.monotonic() + 60
-    while len(values) < count:
-        assert time.monotonic() < deadline, f"only {values}"
-        message = consumer.poll(1)
-        if message and not message.error():
-            values.append(message.value())
-    consumer.close()
-    return sorted(values)
+from tests.integration.infra.topic import read, write
 
 
 def put(url, document):
@@ -111,27 +86,6 @@ def test_sigterm_during_up_leaves_nothing_behind(tmp_path):
     assert up.wait(60) == 128 + signal.SIGTERM
     assert not psutil.pid_exists(started)
     assert [p.pid for p in psutil.process_iter() if str(tmp_path) in " ".join(_cmdline(p))] == []
-
-
-def test_three_brokers_go_on_without_one(tmp_path):
-    port = free_ports(8)
-    servers = LocalServers(tmp_path, kafka_port=port, elasticsearch_port=port + 6, brokers=3, jars=default_jars())
-    try:
-        servers.up()
-        admin = connect(servers.bootstrap)
-        inventory = load_topics()["inventory"]
-        apply(admin, [inventory])
-        replicas = admin.list_topics(inventory.name, timeout=30).topics[inventory.name].partitions[0].replicas
-        assert sorted(replicas) == [1, 2, 3]
-        write(servers.bootstrap, inventory.name, b"with three")
-        servers.kafka[1].kill()
-        write(servers.bootstrap, inventory.name, b"with two")
-        assert read(servers.bootstrap, inventory.name, 2) == [b"with three", b"with two"]
-        assert [row["state"] for row in servers.status()] == ["ready", "starting", "down", "starting"]
-        servers.up()
-        assert {row["state"] for row in servers.status()} == {"ready"}
-    finally:
-        servers.down()
 
 
 def _cmdline(process):

@@ -18,10 +18,41 @@ from elasticsearch import Elasticsearch
 from connectors.sinks.elasticsearch import connect
 from infra import admin
 from infra.topics import TopicMap, load_topics
+from jobs.columns import to_columns
 from jobs.indexer.indexer import KINDS, index_of, run
 from jobs.runtime.settings import Settings
 
 DEADLINE_SECONDS = 120.0
+SECOND = 1_000_000_000
+START = 1_790_000_000 * SECOND
+
+
+def window(machine: str, number: int, **fields: Any) -> dict[str, Any]:
+    """A statistics record with two series."""
+    end = START + (number + 1) * 10 * SECOND
+    series = [
+        {"series": "load", "name": "load", "kind": "metric", "count": 4, "sum": 2.0, "mean": 0.5, **fields},
+        {
+            "series": "cpu{state=idle}",
+            "name": "cpu",
+            "kind": "metric",
+            "attributes": {"state": "idle"},
+            "count": 4,
+            "mean": 0.25,
+        },
+    ]
+    return {
+        "id": f"{machine}-{number}",
+        "machine": machine,
+        "inventory": {"known": True, "type": "virtual", "site": "north", "hypervisor": "hv-1", "role": "amf"},
+        "window": {
+            "kind": "tumbling",
+            "size_seconds": 10.0,
+            "start_unix_nano": end - 10 * SECOND,
+            "end_unix_nano": end,
+        },
+        "statistics": to_columns(series),
+    }
 
 
 class Chain:
