@@ -29,7 +29,7 @@ from jobs.replay.log import Log
 from jobs.replay.plan import SETTINGS, by_place
 from jobs.replay.registry import Generation
 from jobs.replay.state import OPERATOR, moved, partitions, shards
-from jobs.runtime.fold import Input
+from jobs.runtime.fold import KEY, Input
 from jobs.runtime.packing import Parts, unpack
 from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
@@ -154,9 +154,10 @@ def _markers(sink: SinkSettings) -> Iterator[SavedMarker]:
 
 
 def layout(state: Parts) -> dict[str, list[str]]:
-    """The names in a packed state: another version of the code that has others can't unpack it."""
+    """The names in a packed state and its key: a version of the code that has others can't go on from it."""
     header, columns = unpack(state)
-    return {"header": sorted(header), "columns": sorted({name.partition(PLACE)[0] for name in columns})}
+    names = sorted({name.partition(PLACE)[0] for name in columns})
+    return {"key": list(KEY), "header": sorted(header), "columns": names}
 
 
 def expected_layout(job: str) -> dict[str, list[str]]:

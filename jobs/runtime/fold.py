@@ -25,6 +25,7 @@ from jobs.runtime.packing import Parts
 from jobs.runtime.spread import salted
 
 PARTS = "parts"  # the state variable that holds a shard's
+KEY = ("shard", "salt")  # of a shard's state
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
 
 _OUTPUT = (
@@ -77,7 +78,7 @@ def fold_together(frame: DataFrame, fold: Fold) -> DataFrame:
 def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
     return (
         frame.select(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value")
-        .groupBy("shard", "salt")
+        .groupBy(*KEY)
         .transformWithStateInPandas(_Shards(fold), _OUTPUT, "append", "none")
     )
 

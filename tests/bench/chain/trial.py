@@ -26,7 +26,7 @@ FLAT = 0.05
 DRAIN_SECONDS = 900.0
 LEAD_SECONDS = 60  # at a rate before it is measured
 BACKLOG_SECONDS = 200  # of load, for what is measured alone
-BATCHES = 12  # of a backlog: what waits for one stage are scrapes, for another what a thousand of them were gathered to
+BATCHES = 6  # of a backlog: what waits for one stage are scrapes, for another what a thousand of them were gathered to
 MEASURED = (0.5, 0.9)  # of a backlog: a JVM compiles in the beginning, and in the end Flink waits for its checkpoint
 DRAINED = 0.99  # of the offsets: Flink doesn't commit those of transactions' markers, of which gathering has more
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
@@ -43,11 +43,8 @@ class Shape:
     settings: dict[str, str]
 
     def of_backlog(self) -> "Shape":
-        """The same, but with one batch right after the other: else a trigger's largest batch would be the limit.
-
-        The archive's are twice as large, as it reads each event twice.
-        """
-        triggers = {"KAPPA_TRIGGER_SECONDS": "1", "KAPPA_ARCHIVE_TRIGGER_SECONDS": "2"}
+        """The same, but with one batch right after the other: else a trigger's largest batch would be the limit."""
+        triggers = {"KAPPA_TRIGGER_SECONDS": "1", "KAPPA_ARCHIVE_TRIGGER_SECONDS": "1"}
         return replace(self, settings=self.settings | triggers)
 
     @contextmanager

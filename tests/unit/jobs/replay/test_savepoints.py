@@ -80,6 +80,11 @@ def test_another_layout_of_the_state_is_refused(saved, settings):
     assert "kappa replay start --job detector --from earliest" in said
 
 
+def test_a_state_with_another_key_is_refused(saved, settings):
+    older = {part: names for part, names in saved.layout.items() if part != "key"}
+    assert "(+salt, +shard)" in refusal(saved.model_copy(update={"layout": older}), settings)
+
+
 def test_another_number_of_partitions_is_refused(saved, settings):
     said = refusal(saved, settings.model_copy(update={"shuffle_partitions": 8}))
     assert said.startswith("KAPPA_SHUFFLE_PARTITIONS=8") and "in 2; set it to that" in said
