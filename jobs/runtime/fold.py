@@ -9,10 +9,12 @@ Spark's cost is per group, not per row.
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import orjson
 import pandas as pd
 from pyspark import TaskContext
@@ -25,6 +27,7 @@ from jobs.runtime.packing import Parts
 from jobs.runtime.spread import salted
 
 PARTS = "parts"  # the state variable that holds a shard's
+PIECE_BYTES = 32 * 2**20  # of records, which take more while they are folded
 KEY = ("shard", "salt")  # of a shard's state
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
 
@@ -43,6 +46,11 @@ class Input:
     offsets: Sequence[int]
     values: Sequence[bytes]
     partitions: Sequence[int] = ()  # of each record, where several are folded together
+
+    def part(self, begin: int, end: int) -> "Input":
+        """Its records from `begin` to before `end`."""
+        cut = slice(begin, end)
+        return replace(self, offsets=self.offsets[cut], values=self.values[cut], partitions=self.partitions[cut])
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class _Shards(StatefulProcessor):
         version = known[0] if known else ""
         before = self._before(nearby, version)
         with _no_search_for_cycles():
-            folded, outputs = self.fold(before, batch)
+            folded, outputs = in_pieces(self.fold, before, batch)
         after = self._keep(before or {}, folded)
         version = _following(version, batch)
         self.version.update((version,))
@@ -134,6 +142,23 @@ class _Shards(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def in_pieces(
+    fold: Fold, state: Parts | None, batch: Input, piece_bytes: int = PIECE_BYTES
+) -> tuple[Parts, list[Output]]:
+    """What `fold` makes of a batch, of which it gets about so many bytes at once.
+
+    Spark bounds a batch by its records, but of a backlog each record of `events` has a thousand data points.
+    """
+    piece = np.cumsum([0, *map(len, batch.values)])[:-1] // piece_bytes
+    cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
+    outputs: list[Output] = []
+    for begin, end in pairwise(cuts):
+        state, found = fold(state, batch.part(begin, end))
+        outputs += found
+    assert state is not None
+    return state, outputs
 
 
 def _following(version: str, batch: Input) -> str:
