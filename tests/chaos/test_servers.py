@@ -48,11 +48,13 @@ def test_the_indexer_waits_for_either_server_and_loses_nothing(tmp_path):
             servers.up()
             poll_until(chain.settled, "the second part")
 
+            chain.send("statistics", *(window("vm-1", number) for number in range(200, 300)))
+            poll_until(lambda: len(chain.documents("statistics")) > 400, "some progress")
             servers.kafka[0].kill()
             servers.up()
-            chain.send("statistics", *(window("vm-1", number) for number in range(200, 300)))
+            chain.send("statistics", *(window("vm-1", number) for number in range(300, 310)))
             poll_until(chain.settled, "the third part")
         ends = sorted(document["window"]["end"] for document in chain.documents("statistics").values())
     finally:
         servers.down()
-    assert ends == sorted(2 * [START // 1_000_000 + 10_000 * (number + 1) for number in range(300)])
+    assert ends == sorted(2 * [START // 1_000_000 + 10_000 * (number + 1) for number in range(310)])

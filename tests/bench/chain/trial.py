@@ -166,8 +166,8 @@ def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:
     first, last = (next(look for look in looks if look.share >= share) for share in MEASURED)
     read = events * (last.share - first.share)
     return {
-        "events_per_s": round(read / (last.time - first.time)),
-        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2),
+        "events_per_s": round(read / (last.time - first.time)) if read else 0,
+        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2) if read else 0.0,
         "peak_megabytes": round(usage.peak_megabytes[stage]),
     }
 

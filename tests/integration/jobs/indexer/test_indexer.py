@@ -212,7 +212,7 @@ def test_a_refused_document_is_rejected_and_the_rest_goes_on(chain: Chain):
 
 def test_kill_9_neither_loses_nor_doubles(chain: Chain):
     moments = random.Random(7)
-    for part in range(3):
+    for part in range(5):
         with chain.process() as indexer:
             before = sum(chain.lags())
             numbers = range(part * 100, part * 100 + 100)
@@ -224,10 +224,10 @@ def test_kill_9_neither_loses_nor_doubles(chain: Chain):
 
     loads = [document for document in chain.documents("statistics").values() if document["series"] == "load"]
     assert sorted(document["window"]["end"] for document in loads) == [
-        START // 1_000_000 + 10_000 * (n + 1) for n in range(300) if n % 10
+        START // 1_000_000 + 10_000 * (n + 1) for n in range(500) if n % 10
     ]
     rejected = [orjson.loads(base64.b64decode(record["value"]))["id"] for record in chain.records("events.rejected")]
-    assert sorted(rejected) == sorted(f"vm-1-{n}" for n in range(0, 300, 10))
+    assert sorted(rejected) == sorted(f"vm-1-{n}" for n in range(0, 500, 10))
 
 
 def test_sigterm_ends_the_job_in_order(chain: Chain):
