@@ -29,6 +29,10 @@ def rows_of_runs(start: Ints, length: Ints) -> Ints:
 
 def sort_runs(value: Floats, weight: Ints, length: Ints) -> tuple[Floats, Ints]:
     """Each run by value; equal ones stay in their order."""
+    if len(length) and (length == length[0]).all():  # as thinned panes are: the runs are a matrix already
+        shape = (len(length), int(length[0]))
+        value, weight = _sort_rows(value.reshape(shape), weight.reshape(shape))
+        return value.ravel(), weight.ravel()
     value, weight, start = value.copy(), weight.copy(), starts_of(length)
     unsorted = np.flatnonzero(length > 1)
     # A matrix for each power of two: sorting its rows is many times faster than sorting by two keys.
@@ -41,17 +45,18 @@ def sort_runs(value: Floats, weight: Ints, length: Ints) -> tuple[Floats, Ints]:
 
 def _sort_matrix(value: Floats, weight: Ints, rows: Ints, length: Ints) -> None:
     inside = np.arange(length.max()) < length[:, None]
-    padded = np.full(inside.shape, np.inf)
-    padded[inside] = value[rows]
-    if (weight[rows] == 1).all():
-        padded.sort(axis=1)
-        value[rows] = padded[inside]
-        return
-    heavy = np.zeros(inside.shape, np.int64)
-    heavy[inside] = weight[rows]
-    order = np.argsort(padded, axis=1, kind="stable")  # all values are finite: what is padded stays behind
-    value[rows] = np.take_along_axis(padded, order, 1)[inside]
-    weight[rows] = np.take_along_axis(heavy, order, 1)[inside]
+    padded, heavy = np.full(inside.shape, np.inf), np.ones(inside.shape, np.int64)
+    padded[inside], heavy[inside] = value[rows], weight[rows]
+    padded, heavy = _sort_rows(padded, heavy)  # all values are finite: what is padded stays behind
+    value[rows], weight[rows] = padded[inside], heavy[inside]
+
+
+def _sort_rows(value: Floats, weight: Ints) -> tuple[Floats, Ints]:
+    """Each row of a matrix by value."""
+    if (weight == 1).all():
+        return np.sort(value, axis=1), weight
+    order = np.argsort(value, axis=1, kind="stable")
+    return np.take_along_axis(value, order, 1), np.take_along_axis(weight, order, 1)
 
 
 def quantiles(value: Floats, weight: Ints, length: Ints) -> list[Floats]:

@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from jobs.statistics.quantiles import LIMIT, PERCENT, quantiles, sort_runs, thin
 
-runs = st.lists(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=70), min_size=1, max_size=6
+finite = st.floats(allow_nan=False, allow_infinity=False)
+ragged = st.lists(st.lists(finite, min_size=1, max_size=70), min_size=1, max_size=6)
+even = st.integers(1, 20).flatmap(
+    lambda size: st.lists(st.lists(finite, min_size=size, max_size=size), min_size=2, max_size=6)
 )
+runs = ragged | even
 
 
 def columns(runs):
