@@ -45,9 +45,14 @@ def sort_runs(value: Floats, weight: Ints, length: Ints) -> tuple[Floats, Ints]:
 
 def _sort_matrix(value: Floats, weight: Ints, rows: Ints, length: Ints) -> None:
     inside = np.arange(length.max()) < length[:, None]
-    padded, heavy = np.full(inside.shape, np.inf), np.ones(inside.shape, np.int64)
-    padded[inside], heavy[inside] = value[rows], weight[rows]
-    padded, heavy = _sort_rows(padded, heavy)  # all values are finite: what is padded stays behind
+    padded = np.full(inside.shape, np.inf)  # all values are finite: what is padded stays behind
+    padded[inside] = value[rows]
+    if (weight[rows] == 1).all():
+        value[rows] = np.sort(padded, axis=1)[inside]
+        return
+    heavy = np.zeros(inside.shape, np.int64)
+    heavy[inside] = weight[rows]
+    padded, heavy = _sort_rows(padded, heavy)
     value[rows], weight[rows] = padded[inside], heavy[inside]
 
 
