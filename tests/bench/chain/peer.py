@@ -1,11 +1,13 @@
 """Flink's enrichment and statistics beside ours: the same broker, the same topics, by turns."""
 
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import orjson
 from confluent_kafka.admin import NewTopic
 
 from connectors.simulator.encode import METRICS_TOPIC
@@ -13,6 +15,7 @@ from infra.admin import connect
 from infra.jars import default_jars, fetch
 from infra.jdk import SPARK_JAVA, find_jdk
 from tests.bench.chain.lab import Lab
+from tests.bench.chain.latency import Latencies
 from tests.bench.chain.trial import Shape, alone, fill
 from tests.chaos.processes import Job
 
@@ -70,6 +73,11 @@ class PeerLab(Lab):
         stage = stage.removeprefix("flink ")
         return {self._group(stage): (self._source(stage),)}
 
+    def written(self) -> dict[str, str]:
+        """What each stage's results are written to, ours and Flink's."""
+        ours = {"enrichment": self.topics["events"].name, "statistics": self.topics["statistics"].name}
+        return ours | {f"flink {stage}": self._group(stage) for stage in STAGES}
+
     def _group(self, stage: str) -> str:
         return f"flink.{stage}.{self.settings.generation}"
 
@@ -93,6 +101,29 @@ def versus(shape: Shape, rate: int, python: Path) -> dict[str, Any]:
                     found[name].append(alone(lab, name, events))
     ratios = {f"{stage}_ratio": _rate(found[stage]) / _rate(found[f"flink {stage}"]) for stage in STAGES}
     return {name: round(ratio, 2) for name, ratio in ratios.items()} | {"rounds": found}
+
+
+def beside(shape: Shape, rate: int, python: Path) -> dict[str, Any]:
+    """How late both are under a load that leaves them time: all at once, same topics, each as quick as it can be.
+
+    Both statistics read what our enrichment writes, so that its latency is in either's.
+    """
+    settings = shape.of_backlog().settings
+    with tempfile.TemporaryDirectory() as folder, PeerLab(Path(folder), settings, python).up() as lab:
+        lab.start()
+        lab.create_topics()
+        for stage in STAGES:
+            lab.start(stage)
+            lab.start(f"flink {stage}")
+        load = lab.load(rate, shape.warm + shape.seconds, shape.machines, singles=False)
+        time.sleep(shape.warm)
+        written = lab.written()
+        with Latencies(lab.broker.address, tuple(written.values())) as latencies:
+            time.sleep(shape.seconds)
+        lab.check()
+        sent = orjson.loads(load.communicate(timeout=120)[0])
+    found = latencies.quantiles()
+    return {name: found[topic] for name, topic in written.items()} | {"load": sent}
 
 
 def _rate(rounds: list[dict[str, float]]) -> float:

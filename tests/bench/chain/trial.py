@@ -2,10 +2,11 @@
 
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median_low
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +26,10 @@ POINTS = 31  # of a scrape, and so many series has a machine, about
 FLAT = 0.05
 DRAIN_SECONDS = 900.0
 LEAD_SECONDS = 60  # at a rate before it is measured
-BACKLOG_SECONDS = 200  # of load, for what is measured alone
-BATCHES = 6  # of a backlog: what waits for one stage are scrapes, for another what a thousand of them were gathered to
+BACKLOG_SECONDS = 400  # of load, for what is measured alone
+# A backlog is read in at least so many batches, and none has many more events than that. What waits for one stage are
+# scrapes, for another what a thousand of them were gathered to: a number of records says little.
+BATCHES, BATCH_EVENTS = 6, 3_500_000
 MEASURED = (0.5, 0.9)  # of a backlog: a JVM compiles in the beginning, and in the end Flink waits for its checkpoint
 DRAINED = 0.99  # of the offsets: Flink doesn't commit those of transactions' markers, of which gathering has more
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
@@ -69,26 +72,29 @@ class Flow(NamedTuple):
         return self.read > 0 and self.growth <= max(FLAT * self.read, self.grain)
 
 
-def climb(shape: Shape, rates: Iterable[int], topic: str) -> Iterator[dict[str, Any]]:
+def climb(shape: Shape, rates: Sequence[int], topic: str) -> Iterator[dict[str, Any]]:
     """The whole chain under one load after the other, up to the first that it doesn't keep up with.
 
-    One start for all: until the JVMs have compiled what they run, they take more CPU time than the events do.
+    One start for all, and a warm-up at their median: until the JVMs have compiled what they run, they take more CPU
+    time than the events do, and at a low rate that lasts long.
     """
     with shape.lab() as lab:
         for name in STAGES:
             lab.start(name)  # one by one: all four at once take so long that Spark gives up waiting for its workers
-        for number, rate in enumerate(rates):
-            found = trial(lab, shape, rate, topic, lead=LEAD_SECONDS if number else shape.warm)
+        warm_up = lab.load(median_low(rates), shape.warm, shape.machines, singles=topic == LINES_TOPIC)
+        warm_up.communicate(timeout=shape.warm + 120)
+        for rate in rates:
+            found = trial(lab, shape, rate, topic)
             yield found
             if not found["sustained"]:
                 return
 
 
-def trial(lab: Lab, shape: Shape, rate: int, topic: str, lead: int) -> dict[str, Any]:
-    """`rate` events a second, measured after `lead` seconds: who keeps up, what it uses, how late results are."""
-    load = lab.load(rate, lead + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+def trial(lab: Lab, shape: Shape, rate: int, topic: str) -> dict[str, Any]:
+    """`rate` events a second, measured from the second minute on: who keeps up, what it uses, how late results are."""
+    load = lab.load(rate, LEAD_SECONDS + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
     usage = Usage(lab.leaders(*STAGES))
-    time.sleep(lead)
+    time.sleep(LEAD_SECONDS)
     with Every(USAGE_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
         before = usage.look()
         flows = watch(lab, shape.seconds)
@@ -138,7 +144,7 @@ def apart(shape: Shape, rate: int, topic: str) -> dict[str, dict[str, Any]]:
     Returns `limit` and `stages`; rates in events a second.
     """
     with shape.of_backlog().lab() as lab:
-        events = fill(lab, shape, rate, topic)
+        events = fill(lab, replace(shape, seconds=BACKLOG_SECONDS), rate, topic)
         ways = limit.measure(lab.settings, topic, FORMATS[topic])
         limits = {way: round(events / seconds) for way, seconds in ways.items()}
         return {"limit": limits, "stages": {stage: alone(lab, stage, events) for stage in STAGES}}
@@ -147,16 +153,16 @@ def apart(shape: Shape, rate: int, topic: str) -> dict[str, dict[str, Any]]:
 def fill(lab: Lab, shape: Shape, rate: int, topic: str) -> int:
     """Let the load run while nobody reads; gives the number of events that wait then."""
     lab.start()
-    seconds = min(shape.seconds, BACKLOG_SECONDS)
-    load = lab.load(rate, seconds, shape.machines, singles=topic == LINES_TOPIC)
-    events: int = orjson.loads(load.communicate(timeout=seconds + 600)[0])["events"]
+    load = lab.load(rate, shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
+    events: int = orjson.loads(load.communicate(timeout=shape.seconds + 600)[0])["events"]
     return events
 
 
 def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:
     """One stage through all records that wait for it: its rate while it is warm, and what it uses."""
     _, waiting = lab.position(stage)
-    lab.jobs[stage].extra["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = str(-(-waiting // BATCHES))
+    batches = max(BATCHES, events // BATCH_EVENTS)
+    lab.jobs[stage].extra["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = str(-(-waiting // batches))
     lab.start(stage)
     usage = Usage(lab.leaders(stage))
     looks: list[Look] = []

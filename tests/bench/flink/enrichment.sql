@@ -44,7 +44,7 @@ CREATE TABLE events (
   topic STRING METADATA,
   machine STRING, id STRING,
   inventory ROW<`type` STRING, site STRING, hypervisor STRING, tenant STRING, `role` STRING>,
-  received TIMESTAMP_LTZ(3), time_unix_nano BIGINT, series STRING, name STRING, unit STRING, `value` DOUBLE,
+  received TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', time_unix_nano BIGINT, series STRING, name STRING, unit STRING, `value` DOUBLE,
   temporality INT, monotonic BOOLEAN, attributes ARRAY<ROW<`key` STRING, `value` ROW<stringValue STRING>>>
 ) WITH (
   'connector' = 'kafka', 'topic' = '{out};{out}.late', 'properties.bootstrap.servers' = '{bootstrap}',

@@ -16,7 +16,8 @@ CREATE TABLE events (
 
 CREATE TABLE statistics (
   machine STRING, window_start TIMESTAMP(3), window_end TIMESTAMP(3), series STRING, name STRING, unit STRING,
-  `count` BIGINT, `sum` DOUBLE, mean DOUBLE, variance DOUBLE, `min` DOUBLE, `max` DOUBLE
+  `count` BIGINT, `sum` DOUBLE, mean DOUBLE, variance DOUBLE, `min` DOUBLE, `max` DOUBLE,
+  told TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'
 ) WITH (
   'connector' = 'kafka', 'topic' = '{out}', 'properties.bootstrap.servers' = '{bootstrap}',
   'key.format' = 'raw', 'key.fields' = 'machine', 'value.format' = 'json',
@@ -34,6 +35,7 @@ FROM (
 
 INSERT INTO statistics
 SELECT machine, window_start, window_end, series, name, unit,
-  COUNT(*), SUM(`value`), AVG(`value`), VAR_SAMP(`value`), MIN(`value`), MAX(`value`)
+  COUNT(*), SUM(`value`), AVG(`value`), VAR_SAMP(`value`), MIN(`value`), MAX(`value`),
+  CAST(window_end AS TIMESTAMP_LTZ(3))
 FROM TUMBLE(TABLE points, DESCRIPTOR(ts), INTERVAL '10' SECOND)
 GROUP BY machine, window_start, window_end, series, name, unit;
