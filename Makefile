@@ -120,7 +120,7 @@ bench: setup $(FLINK)/.installed ## Find the events a second that the chain sust
 	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
 
 .PHONY: bench-scaling
-bench-scaling: setup ## Measure what an event costs each stage as machines, partitions and cores become more; report in build/scaling.json
+bench-scaling: setup ## Measure what an event costs each stage as machines, partitions, cores and windows become more; report in build/scaling.json
 	$(BIN)/python -m tests.bench.chain.scaling $(BENCH_ARGS)
 
 .PHONY: bench-sink
