@@ -18,7 +18,7 @@ from tests.bench.chain.peer import beside, versus
 from tests.bench.chain.trial import POINTS, Shape, apart, climb
 
 # Events a second, for scrapes and for single events.
-RATES = [10_000, 25_000, 50_000, 100_000, 115_000, 130_000, 150_000, 200_000]
+RATES = [10_000, 25_000, 50_000, 100_000, 115_000, 130_000, 150_000, 200_000, 250_000]
 SINGLE_RATES = [10_000, 25_000, 50_000, 60_000, 75_000, 100_000]
 
 LATENCY_RATE = 10_000  # ours and Flink's enrichment and statistics at once: with more, one waits for the other's CPU
@@ -37,7 +37,7 @@ def main(
     seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 180,
     max_offsets: Annotated[
         int, typer.Option(help="KAPPA_MAX_OFFSETS_PER_TRIGGER; of single events 31 times as many.")
-    ] = 50_000,
+    ] = 100_000,
     trigger: Annotated[float, typer.Option(help="KAPPA_TRIGGER_SECONDS.")] = 10,
     memory: Annotated[str, typer.Option(help="KAPPA_DRIVER_MEMORY.")] = "2g",
     flink: Annotated[Path, typer.Option(help="A Python that has Flink.")] = Path(".venv-flink/bin/python"),
