@@ -81,9 +81,10 @@ class Lab:
         assert job.code is None, f"{name} ended: {job.output()[-600:]}"
         return job.said('"started"')
 
-    def check(self) -> None:
-        """Fail if a job that was started has ended."""
-        for name, job in self.jobs.items():
+    def check(self, *names: str) -> None:
+        """Fail if one of these jobs, or of all that were started, has ended."""
+        for name in names or self.jobs:
+            job = self.jobs[name]
             assert job.process is None or job.code is None, f"{name} ended: {job.output()[-600:]}"
 
     def stop(self, *names: str) -> None:

@@ -187,7 +187,7 @@ class Look(NamedTuple):
 
 
 def _is_drained(lab: Lab, stage: str, usage: Usage, looks: list[Look]) -> bool:
-    lab.check()
+    lab.check(stage)
     done, lag = lab.position(stage)
     looks.append(Look(time.monotonic(), done / (done + lag), usage.look()[stage]))
     return looks[-1].share > DRAINED
