@@ -14,7 +14,7 @@ import orjson
 
 from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain import limit
-from tests.bench.chain.lab import STAGES, Every, Lab, Usage
+from tests.bench.chain.lab import ARCHIVE, STAGES, Every, Lab, Usage
 from tests.bench.chain.latency import Latencies
 from tests.waiting import until
 
@@ -28,8 +28,9 @@ DRAIN_SECONDS = 900.0
 LEAD_SECONDS = 60  # at a rate before it is measured
 BACKLOG_SECONDS = 400  # of load, for what is measured alone
 # A backlog is read in at least so many batches, and none has many more events than that. What waits for one stage are
-# scrapes, for another what a thousand of them were gathered to: a number of records says little.
-BATCHES, BATCH_EVENTS = 6, 3_500_000
+# scrapes, for another what a thousand of them were gathered to: a number of records says little. The archive's trigger
+# is the longest: a minute brings it that many at 115,000/s.
+BATCHES, BATCH_EVENTS, ARCHIVE_BATCH_EVENTS = 6, 3_500_000, 7_000_000
 MEASURED = (0.5, 0.9)  # of a backlog: a JVM compiles in the beginning, and in the end Flink waits for its checkpoint
 DRAINED = 0.99  # of the offsets: Flink doesn't commit those of transactions' markers, of which gathering has more
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
@@ -161,7 +162,7 @@ def fill(lab: Lab, shape: Shape, rate: int, topic: str) -> int:
 def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:
     """One stage through all records that wait for it: its rate while it is warm, and what it uses."""
     _, waiting = lab.position(stage)
-    batches = max(BATCHES, events // BATCH_EVENTS)
+    batches = max(BATCHES, events // (ARCHIVE_BATCH_EVENTS if stage == ARCHIVE else BATCH_EVENTS))
     lab.jobs[stage].extra["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = str(-(-waiting // batches))
     lab.start(stage)
     usage = Usage(lab.leaders(stage))
