@@ -65,12 +65,17 @@ def cases(varied: Iterable[Varied]) -> list[Case]:
 @app.command()
 def main(
     events: Annotated[int, typer.Option(help="Data points of a backlog.")] = 6_000_000,
-    rate: Annotated[int, typer.Option(help="Data points a second, as they are sent.")] = 150_000,
+    rate: Annotated[int, typer.Option(help="Data points a second: larger windows need a slow load.")] = 150_000,
     vary: Annotated[list[Varied], typer.Option(help="What is varied, one thing after the other.")] = ALL,
     memory: Annotated[str, typer.Option(help="KAPPA_DRIVER_MEMORY.")] = "2g",
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/scaling.json"),
 ) -> None:
-    """Measure each case. Example: python -m tests.bench.chain.scaling --vary machines --vary cores"""
+    """Measure each case.
+
+    A backlog spans events / rate seconds: for windows of five minutes, take a rate of 20000 or less.
+
+    Example: python -m tests.bench.chain.scaling --vary machines --vary cores
+    """
     report.parent.mkdir(exist_ok=True)
     settings = {"KAPPA_DRIVER_MEMORY": memory, "KAPPA_MAX_OFFSETS_PER_TRIGGER": "50000"}
     found: list[dict[str, Any]] = []
