@@ -77,9 +77,8 @@ class Lab:
             until(lambda name=name: self._runs(name), START_SECONDS, f"{name} does not start")
 
     def _runs(self, name: str) -> bool:
-        job = self.jobs[name]
-        assert job.code is None, f"{name} ended: {job.output()[-600:]}"
-        return job.said('"started"')
+        self.check(name)
+        return self.jobs[name].said('"started"')
 
     def check(self, *names: str) -> None:
         """Fail if one of these jobs, or of all that were started, has ended."""
