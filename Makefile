@@ -82,9 +82,9 @@ test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + l
 
 .PHONY: test-collectors
 test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/collectors.md configures them
-	$(BIN)/pytest tests/integration/connectors/sources $(TEST_ARGS)
+	$(BIN)/pytest tests/integration/connectors/decoders $(TEST_ARGS)
 
-$(OTELCOL): tests/integration/connectors/sources/otelcol-builder.yaml
+$(OTELCOL): tests/integration/connectors/decoders/otelcol-builder.yaml
 	@command -v go >/dev/null || { echo "go: is needed to build the OpenTelemetry Collector; install it (https://go.dev/dl)" >&2; exit 2; }
 	@echo "Building the OpenTelemetry Collector into build/otelcol, once: 6 minutes"
 	@mkdir -p build

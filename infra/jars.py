@@ -23,11 +23,7 @@ POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
 _ROOT = Path(__file__).parents[1]
 # What goes along with Spark's jars.
-OWN = (
-    _ROOT / "connectors" / "sinks" / "KafkaTask.java",
-    *sorted((_ROOT / "connectors" / "sources").glob("*.java")),
-    *sorted((_ROOT / "jobs" / "enrichment").glob("*.java")),
-)
+OWN = tuple(sorted((_ROOT / "connectors" / "jvm" / "src" / "main" / "java").rglob("*.java")))
 GOALS: dict[Part, str] = {
     "compiler": "dependency:copy-dependencies",
     "spark": "dependency:copy-dependencies",

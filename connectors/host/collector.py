@@ -13,7 +13,7 @@ import psutil
 from connectors import otlp
 from connectors.host.sampler import Sampler
 from connectors.host.tail import FileTail, Journal
-from connectors.producer import Sender
+from connectors.kafka.producer import Sender
 from infra.errors import UserError
 
 METRICS_TOPIC = "telemetry.otlp.metrics"

@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from connectors.sinks import delta
-from infra.topics import TopicMap
+from infra.contract.topics import TopicMap
 from jobs.archive.tables import Table, tables
 from jobs.runtime.checkpoint import Checkpoint
-from jobs.runtime.faults import reach
 from jobs.runtime.job import Context
+from jobs.runtime.kill_points import reach
 from jobs.runtime.progress import Closing
 from jobs.runtime.runner import Gate, Queries, run_queries, sink_settings, start_query
 from jobs.runtime.settings import Settings

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from infra.topics import Topic, TopicMap
-from jobs.schemas import SCHEMAS
+from infra.contract.schemas import SCHEMAS
+from infra.contract.topics import Topic, TopicMap
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from typing import Any
 
 import orjson
 
-from connectors.producer import BY_KEY, write_now
-from connectors.reader import read_records
+from connectors.kafka.producer import BY_KEY, write_now
+from connectors.kafka.reader import read_records
+from infra.contract.topics import Topic
 from infra.errors import UserError
-from infra.topics import Topic
 from jobs.detector.novelties import Novelty
 from jobs.detector.rules import Rule
 

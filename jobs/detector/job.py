@@ -6,13 +6,13 @@ from functools import partial
 import orjson
 from pyspark.sql import DataFrame
 
-from infra.topics import TopicMap
+from infra.contract.topics import TopicMap
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.incidents import job as incidents
 from jobs.runtime.fold import Input, Output, fold_shards, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.packing import Parts
+from jobs.runtime.packed_state import Parts
 from jobs.runtime.runner import Gate, Queries, run_queries, start_job
 from jobs.runtime.settings import Settings
 

@@ -25,7 +25,7 @@ from jobs.detector.model_tails import Floats
 from jobs.detector.novelties import Novelty
 from jobs.detector.rules import Orders, Rule
 from jobs.detector.settings import DetectorSettings
-from jobs.runtime.packing import Parts, pack, unpack
+from jobs.runtime.packed_state import Parts, pack, unpack
 
 Record = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]

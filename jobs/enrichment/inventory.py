@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
-from infra.kafka import client_config
+from connectors.kafka.client import client_config
 from jobs.runtime.checkpoint import Offsets
 from jobs.runtime.progress import latest_offsets
 

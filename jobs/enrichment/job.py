@@ -5,9 +5,9 @@ from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 
-from connectors.sources import decoder
-from infra.topics import TopicMap
-from jobs.enrichment.gathering import gathered
+from connectors.decoders import decoder
+from infra.contract.topics import TopicMap
+from jobs.enrichment.coalesce import gathered
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format

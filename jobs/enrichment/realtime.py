@@ -16,8 +16,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType
 
-from connectors.sources import IN_PYTHON, decoder
-from infra.topics import Topic, TopicMap
+from connectors.decoders import IN_PYTHON, decoder
+from infra.contract.topics import Topic, TopicMap
 from jobs.enrichment.inventory import SCHEMA, Fact, follow_facts, history
 from jobs.enrichment.retry import topics_by_format
 from jobs.enrichment.transform import enrichment

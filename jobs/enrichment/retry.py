@@ -11,9 +11,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.sources import columns, decoder
-from infra.topics import Topic, TopicMap
-from jobs.schemas import DECODED, EVENTS
+from connectors.decoders import columns, decoder
+from infra.contract.schemas import DECODED, EVENTS
+from infra.contract.topics import Topic, TopicMap
 
 TOPIC = "events.retry"
 SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET = (f"kappa.retry.{name}" for name in ("topic", "partition", "offset"))

@@ -10,11 +10,11 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.sources.columns import TOO_LARGE, event_columns, event_rows
-from infra.topics import TopicMap
-from jobs.enrichment.gathering import Step, apart
+from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
+from infra.contract.schemas import EVENTS, INVENTORY_FACTS
+from infra.contract.topics import TopicMap
+from jobs.enrichment.coalesce import Step, apart
 from jobs.enrichment.templates import template
-from jobs.schemas import EVENTS, INVENTORY_FACTS
 
 SCHEMA_VERSION = "events/3"
 UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from jobs.incidents.incident import Incident, Member, Record
-from jobs.runtime.packing import Parts, pack, unpack
+from jobs.runtime.packed_state import Parts, pack, unpack
 
 PHASES = ("start", "update", "end")
 Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from jobs.incidents.fold import fold
 from jobs.runtime.fold import Input, Output, fold_together, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.packing import Parts
+from jobs.runtime.packed_state import Parts
 
 NAME = "incidents"
 SCHEMA_VERSION = b"incidents/1"

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jobs.columns import to_rows
+from infra.contract.columnar import to_rows
 
 Record = Mapping[str, Any]
 Document = dict[str, Any]

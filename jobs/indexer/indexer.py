@@ -16,7 +16,7 @@ from elasticsearch import Elasticsearch
 from prometheus_client import Counter, Gauge
 
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
-from infra.topics import LIVE, TopicMap
+from infra.contract.topics import LIVE, TopicMap
 from jobs.indexer import documents
 from jobs.indexer.batch import LIVES, REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, positions

@@ -10,8 +10,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import Message as Polled
 from confluent_kafka.admin import AdminClient
 
+from connectors.kafka.client import client_config
 from infra.errors import UserError
-from infra.kafka import client_config
 from jobs.indexer.batch import Message
 from jobs.runtime.metrics import LAG
 from jobs.runtime.progress import latest_offsets

@@ -2,7 +2,7 @@
 
 import threading
 
-from infra.topics import TopicMap
+from infra.contract.topics import TopicMap
 from jobs.indexer import indexer
 from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.settings import Settings

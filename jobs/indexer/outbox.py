@@ -8,9 +8,9 @@ import orjson
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
+from connectors.kafka.client import client_config
 from connectors.sinks.deadline import within
 from infra.errors import UserError
-from infra.kafka import client_config
 from jobs.indexer.intake import Interrupted
 
 Positions = Mapping[tuple[str, int], int]

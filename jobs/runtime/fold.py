@@ -22,9 +22,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from jobs.runtime.nearby import Nearby
-from jobs.runtime.packing import Parts
-from jobs.runtime.spread import salted
+from jobs.runtime.packed_state import Parts
+from jobs.runtime.shard_placement import salted
+from jobs.runtime.state_cache import Nearby
 
 PARTS = "parts"  # the state variable that holds a shard's
 PIECE_BYTES = 32 * 2**20  # of records, which take more while they are folded

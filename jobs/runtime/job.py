@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from infra.topics import TopicMap
+from infra.contract.topics import TopicMap
 from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 

@@ -7,9 +7,9 @@ import time
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from connectors.kafka.client import client_config
+from infra.contract.topics import TopicMap
 from infra.errors import UserError
-from infra.kafka import client_config
-from infra.topics import TopicMap
 from jobs.runtime.settings import Settings
 
 MINIMUM_FREE_BYTES = 512 * 1024**2

@@ -7,10 +7,10 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.reader import read_records
+from connectors.kafka.reader import read_records
 from connectors.sinks.kafka import Row, SinkSettings, Writer, open_consumer, read_markers
+from infra.contract.topics import Topic, TopicMap
 from infra.errors import UserError
-from infra.topics import Topic, TopicMap
 from jobs.runtime.checkpoint import Offsets
 
 # The client knows other leaders than the brokers do.

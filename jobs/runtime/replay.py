@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from infra.topics import Topic
-from jobs.schemas import SCHEMAS
+from infra.contract.schemas import SCHEMAS
+from infra.contract.topics import Topic
 
 Offsets = dict[str, dict[int, int]]  # topic -> partition -> offset
 # Where a record stood before it was restored from the archive.

@@ -11,14 +11,14 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from connectors.kafka.client import client_config
 from connectors.sinks.kafka import ProgressError, Row, SinkSettings, TransactionalSink
+from infra.contract.topics import Topic, TopicMap
 from infra.errors import UserError
-from infra.kafka import client_config
-from infra.topics import Topic, TopicMap
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint, Offsets
-from jobs.runtime.faults import reach
 from jobs.runtime.job import Context, Job
+from jobs.runtime.kill_points import reach
 from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.progress import Closing, Ticker, lateness_by_topic, latest_offsets, tick_records
 from jobs.runtime.session import open_session

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field, FilePath, SecretStr, ValidationError
 
+from connectors.kafka.client import KafkaSecurity
 from infra.errors import UserError
-from infra.kafka import KafkaSecurity
 from infra.settings import describe
 from jobs.runtime.replay import Replay
 

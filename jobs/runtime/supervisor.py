@@ -38,7 +38,7 @@ class Child:
 
     def start(self) -> None:
         """Start it."""
-        command = [sys.executable, "-m", "jobs.cli", "run", self.job]
+        command = [sys.executable, "-m", "ops.cli", "run", self.job]
         with self.log.open("ab") if self.log else nullcontext() as output:
             # A session of its own: a Ctrl-C is passed on once, by us, in order.
             self.process = subprocess.Popen(

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from jobs.columns import Columns, to_rows
+from infra.contract.columnar import Columns, to_rows
 from jobs.statistics.quantiles import Floats, Ints
 from jobs.statistics.settings import Count
 

@@ -43,7 +43,7 @@ def _finite(bound: float) -> float | None:
 
 
 def spread_of(histogram: Mapping[str, Any]) -> Spread:
-    """A histogram of an event (`jobs.schemas.HISTOGRAM`); what isn't a finite number in it is passed over."""
+    """A histogram of an event (`infra.contract.schemas.HISTOGRAM`); what isn't a finite number in it is passed over."""
     bounds = histogram.get("bounds") or []
     buckets: dict[Bounds, int] = {}
     if all(_is_number(bound) for bound in bounds):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from jobs.columns import Columns
+from infra.contract.columnar import Columns
 from jobs.statistics.catalogue import LABELS_BEGIN, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.panes import Fact, add_fact

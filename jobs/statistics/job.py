@@ -5,8 +5,8 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from infra.contract.topics import TopicMap
 from infra.errors import UserError
-from infra.topics import TopicMap
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import fold_shards, to_records
 from jobs.runtime.job import Context, Job

@@ -13,9 +13,9 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from infra.contract.topics import parse_duration
 from infra.errors import UserError
 from infra.settings import describe
-from infra.topics import parse_duration
 
 DEFAULT_WINDOWS = Path(__file__).with_name("windows.yaml")
 _MICROSECOND = timedelta(microseconds=1)

@@ -15,9 +15,10 @@ import orjson
 from numpy.typing import NDArray
 
 from jobs.runtime.fold import Input, Output
-from jobs.runtime.packing import Parts
+from jobs.runtime.packed_state import Parts
 from jobs.statistics.catalogue import Form
 from jobs.statistics.counters import FALLS, growth
+from jobs.statistics.emit import Told, tell_counts, tell_sessions, tell_times
 from jobs.statistics.histograms import Spread, since, together
 from jobs.statistics.intake import take
 from jobs.statistics.panes import Pane
@@ -25,7 +26,6 @@ from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Floats, Ints
 from jobs.statistics.settings import Windows
 from jobs.statistics.state import State
-from jobs.statistics.telling import Told, tell_counts, tell_sessions, tell_times
 from jobs.statistics.windows import Rows
 
 SCHEMA_VERSION = b"statistics/3"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.runtime.packing import Header, Packed, Parts, pack, still_packed
+from jobs.runtime.packed_state import Header, Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import Catalogue, Series
 from jobs.statistics.histograms import Spread
 from jobs.statistics.panes import Facts, Inventories, Pane, Store

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.table import Table
 
-from jobs.columns import to_columns
+from infra.contract.columnar import to_columns
 from jobs.detector.job import _fold
 from jobs.detector.model import Ints
 from jobs.detector.model_scales import BYTES_PER_SERIES, SCALES, Scales

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors import otlp
+from connectors.decoders import decoder
 from connectors.otlp import Instrument
-from connectors.sources import decoder
-from infra.topics import load_topics
+from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.session import open_session

@@ -22,10 +22,10 @@ import yaml
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
 from rich.console import Console
 
-from infra.admin import apply, connect
+from connectors.kafka.admin import apply, connect
+from infra.contract.topics import DEFAULT_MAP, TopicMap, load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
-from infra.topics import DEFAULT_MAP, TopicMap, load_topics
 from tests.waiting import until
 
 PORT = 31500
@@ -65,7 +65,7 @@ def enrichment(mode: Mode, home: Path, bootstrap: str) -> Iterator[None]:
         "KAPPA_TRIGGER_SECONDS": str(mode.trigger_seconds),
         "KAPPA_TOPICS_FILE": str(home / "topics.yaml"),
     }
-    command = [sys.executable, "-m", "jobs.cli", "run", "enrichment", *mode.arguments]
+    command = [sys.executable, "-m", "ops.cli", "run", "enrichment", *mode.arguments]
     with (home / f"{mode.generation}.log").open("wb") as log:
         running = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:

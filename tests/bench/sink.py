@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.progress import Progress
 
+from connectors.kafka.admin import connect
 from connectors.sinks.kafka import SinkSettings, TransactionalSink, in_order
-from infra.admin import connect
 from infra.jars import default_jars
 from infra.local import LocalServers
 from jobs.runtime.session import open_session

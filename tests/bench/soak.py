@@ -11,9 +11,9 @@ from pathlib import Path
 import orjson
 import psutil
 
-from jobs.columns import event_columns
+from infra.contract.columnar import event_columns
 from jobs.runtime.fold import Input
-from jobs.runtime.packing import Parts
+from jobs.runtime.packed_state import Parts
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
 from jobs.statistics.state import State

@@ -12,16 +12,16 @@ from itertools import chain
 
 import orjson
 
-from connectors.simulator.faults import SECOND
-from connectors.simulator.simulation import Lines, Record, Scrape, Simulation
-from connectors.simulator.simulation import Settings as Cloud
-from jobs.columns import event_columns
+from infra.contract.columnar import event_columns
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.indexer import documents
 from jobs.runtime.fold import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
+from ops.simulator.faults import SECOND
+from ops.simulator.simulation import Lines, Record, Scrape, Simulation
+from ops.simulator.simulation import Settings as Cloud
 
 LATENESS = 25 * SECOND  # the topics' lateness and the ticks' margin
 START = 1_800_000_000 * SECOND

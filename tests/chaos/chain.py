@@ -14,15 +14,15 @@ import orjson
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from infra.admin import apply, connect
+from connectors.kafka.admin import apply, connect
+from infra.contract.topics import TopicMap
 from infra.jars import default_jars
 from infra.local import LocalServers
-from infra.topics import TopicMap
 from jobs.archive.tables import tables
-from jobs.chain import topics_of
 from jobs.indexer.indexer import KINDS
 from jobs.runtime.progress import last_ticks, latest_offsets
 from jobs.runtime.settings import Settings
+from ops.launcher import topics_of
 from tests.chaos.processes import Job
 from tests.chaos.proxy import Proxy
 from tests.waiting import until

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 STOP_SECONDS = 120.0
-KAPPA = (sys.executable, "-m", "jobs.cli")
+KAPPA = (sys.executable, "-m", "ops.cli")
 # What an outage of the broker makes a starting job say; starting again is then right.
 OUTAGE = "no broker answers"
 

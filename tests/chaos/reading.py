@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import orjson
 import pyarrow.parquet as pq
 
-from connectors import reader
+from connectors.kafka import reader
 
 
 class Place(NamedTuple):

@@ -1,12 +1,12 @@
 """Servers of their own, which are killed: they start again, and who waits for them goes on."""
 
-from infra.admin import apply, connect
+from connectors.kafka.admin import apply, connect
+from infra.contract.topics import load_topics
 from infra.jars import default_jars
 from infra.local import LocalServers
-from infra.topics import load_topics
 from jobs.indexer.indexer import WAITING
 from tests.integration.conftest import free_ports
-from tests.integration.infra.topic import read, write
+from tests.integration.connectors.kafka.topic import read, write
 from tests.integration.jobs.indexer.conftest import START, Chain, poll_until, window
 
 

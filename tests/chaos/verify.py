@@ -13,8 +13,6 @@ import numpy as np
 import orjson
 from elasticsearch import Elasticsearch
 
-from connectors.simulator import check
-from connectors.simulator.truth import line_identity, value_identity
 from jobs.archive.tables import Table, tables
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
@@ -24,7 +22,9 @@ from jobs.indexer.indexer import KINDS, index_of
 from jobs.runtime.fold import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
-from jobs.verify.readback import documents
+from ops.simulator import check
+from ops.simulator.truth import line_identity, value_identity
+from ops.verify.readback import documents
 from tests.chaos.chain import Chain
 from tests.chaos.reading import Place, Record, read_table, read_topic
 

@@ -12,18 +12,18 @@ import orjson
 import yaml
 from confluent_kafka import Producer
 
-from connectors.producer import CollectorProducer
-from connectors.simulator import feed
-from connectors.simulator.faults import SECOND, parse
-from connectors.simulator.simulation import Settings as Cloud
-from connectors.simulator.simulation import Simulation
-from infra import admin
+from connectors.kafka import admin
+from connectors.kafka.producer import CollectorProducer
+from infra.contract.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from infra.jars import default_jars
-from infra.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from jobs.runtime.fold import Input
 from jobs.runtime.progress import last_ticks
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
+from ops.simulator import feed
+from ops.simulator.faults import SECOND, parse
+from ops.simulator.simulation import Settings as Cloud
+from ops.simulator.simulation import Simulation
 from tests.chaos.processes import Job
 from tests.chaos.reading import Record, read_topic
 from tests.waiting import until

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from connectors.sources import decoder
-from infra.topics import load_topics
+from connectors.decoders import decoder
+from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.transform import enrichment
 from tests.fuzz.inputs import FORMATS, HOSTILE, REFERENCES, expected, mutate, seeds

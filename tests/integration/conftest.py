@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from infra.admin import apply, connect
+from connectors.kafka.admin import apply, connect
+from infra.contract.topics import TopicMap, load_topics
 from infra.jars import default_jars
 from infra.local import LocalServers
-from infra.topics import TopicMap, load_topics
 
 
 def free_ports(count: int) -> int:

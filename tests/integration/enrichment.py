@@ -9,9 +9,9 @@ from typing import TypeVar
 import orjson
 from pyspark.sql import SparkSession
 
-from connectors.reader import read_topic
-from infra.admin import apply, connect
-from infra.topics import TopicMap, load_topics
+from connectors.kafka.admin import apply, connect
+from connectors.kafka.reader import read_topic
+from infra.contract.topics import TopicMap, load_topics
 from jobs.enrichment.job import JOB
 from jobs.runtime.job import Context
 from jobs.runtime.runner import ChainQuery, Gate

@@ -13,19 +13,19 @@ from pathlib import Path
 import psutil
 import yaml
 
-from connectors.producer import CollectorProducer
-from connectors.simulator import feed
-from connectors.simulator.faults import SECOND, parse
-from connectors.simulator.simulation import Settings as Cloud
-from connectors.simulator.simulation import Simulation
-from infra import admin
+from connectors.kafka import admin
+from connectors.kafka.producer import CollectorProducer
+from infra.contract.topics import DEFAULT_MAP, TopicMap, load_topics
 from infra.jars import default_jars
 from infra.local import LocalServers
-from infra.topics import DEFAULT_MAP, TopicMap, load_topics
-from jobs.replay.progress import CatchUp
-from jobs.replay.promotion import watch
-from jobs.replay.registry import Registry
 from jobs.runtime.settings import Settings
+from ops.replay.progress import CatchUp
+from ops.replay.promotion import watch
+from ops.replay.registry import Registry
+from ops.simulator import feed
+from ops.simulator.faults import SECOND, parse
+from ops.simulator.simulation import Settings as Cloud
+from ops.simulator.simulation import Simulation
 
 PATIENCE_SECONDS = 900
 TRANSCRIPT = Path("build/replay.txt")  # what an operator would have seen
@@ -108,7 +108,7 @@ class Chain:
     def kappa(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
         """Run a command to its end; its output. It must end with one of these codes."""
         done = subprocess.run(
-            [sys.executable, "-m", "jobs.cli", *arguments],
+            [sys.executable, "-m", "ops.cli", *arguments],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -124,7 +124,7 @@ class Chain:
         log = self.home / f"command-{len(self.processes)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "jobs.cli", *arguments],
+                [sys.executable, "-m", "ops.cli", *arguments],
                 env={**self.environment, **environment},
                 stdout=output,
                 stderr=output,

@@ -11,10 +11,10 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 
-from jobs.columns import event_columns
-from jobs.replay.registry import CHAIN, Generation, write
-from jobs.replay.run import prepare
+from infra.contract.columnar import event_columns
 from jobs.runtime.progress import last_ticks
+from ops.replay.registry import CHAIN, Generation, write
+from ops.replay.run import prepare
 from tests.replay.chain import Chain, descendants
 from tests.replay.report import Report
 

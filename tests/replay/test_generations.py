@@ -11,10 +11,10 @@ import psutil
 import pytest
 from confluent_kafka import TopicPartition
 
-from infra import admin
+from connectors.kafka import admin
+from connectors.kafka.offsets import Log
 from jobs.detector.settings import DetectorSettings
-from jobs.replay.log import Log
-from jobs.replay.promotion import elasticsearch
+from ops.replay.promotion import elasticsearch
 from tests.replay import expected
 from tests.replay.chain import Chain, descendants
 from tests.replay.report import Report

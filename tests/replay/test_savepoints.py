@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from connectors.kafka.offsets import Log
 from jobs.detector.settings import DetectorSettings
-from jobs.replay import savepoints
-from jobs.replay.log import Log
+from ops.savepoints import savepoints
 from tests.replay import expected
 from tests.replay.chain import Chain, stop
 from tests.replay.report import Report

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain.peer import beside, versus
 from tests.bench.chain.trial import POINTS, Shape, apart, climb
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import psutil
 
-from infra.admin import apply, connect
+from connectors.kafka.admin import apply, connect
+from connectors.kafka.offsets import Log, Positions, missing
+from infra.contract.topics import load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
-from infra.topics import load_topics
 from jobs.archive.tables import tables
 from jobs.detector.job import JOB as DETECTOR
 from jobs.enrichment.job import JOB as ENRICHMENT
-from jobs.replay.log import Log, Positions, missing
 from jobs.runtime.settings import Settings
 from jobs.statistics.job import JOB as STATISTICS
 from tests.chaos.processes import Job, session_of

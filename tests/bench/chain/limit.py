@@ -6,8 +6,8 @@ from collections.abc import Callable
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import DataFrame
 
-from connectors.sources import decoder
-from infra.admin import connect
+from connectors.decoders import decoder
+from connectors.kafka.admin import connect
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 

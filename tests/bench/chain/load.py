@@ -14,10 +14,10 @@ import orjson
 import typer
 from confluent_kafka import Producer
 
-from connectors.simulator import cloud, signals
-from connectors.simulator.encode import INVENTORY_TOPIC, LINES_TOPIC, METRICS_TOPIC, MetricTemplate, metric_line
-from infra.kafka import client_config
-from jobs.replay.log import Log
+from connectors.kafka.client import client_config
+from connectors.kafka.offsets import Log
+from ops.simulator import cloud, signals
+from ops.simulator.encode import INVENTORY_TOPIC, LINES_TOPIC, METRICS_TOPIC, MetricTemplate, metric_line
 
 SLACK = 0.05  # seconds; it sleeps only for longer than that: to wake for each record took a quarter of its CPU time
 QUEUED = 100_000  # records: then it waits for the broker

@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 from confluent_kafka.admin import NewTopic
 
-from connectors.simulator.encode import METRICS_TOPIC
-from infra.admin import connect
+from connectors.kafka.admin import connect
 from infra.jars import default_jars, fetch
 from infra.jdk import SPARK_JAVA, find_jdk
+from ops.simulator.encode import METRICS_TOPIC
 from tests.bench.chain.lab import Lab
 from tests.bench.chain.latency import Latencies
 from tests.bench.chain.trial import Shape, alone, fill

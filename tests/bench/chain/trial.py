@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from connectors.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain import limit
 from tests.bench.chain.lab import ARCHIVE, STAGES, Every, Lab, Usage
 from tests.bench.chain.latency import Latencies

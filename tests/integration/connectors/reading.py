@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from confluent_kafka import Message
 
-from connectors.reader import read_topic
-from infra.admin import apply, connect
-from infra.topics import TopicMap, load_topics
+from connectors.kafka.admin import apply, connect
+from connectors.kafka.reader import read_topic
+from infra.contract.topics import TopicMap, load_topics
 from tests.waiting import until
 
 COLLECTED = ("telemetry.otlp.metrics", "telemetry.otlp.logs", "inventory")

@@ -15,7 +15,7 @@ import pytest
 from infra.jars import default_jars
 from infra.local import LocalServers
 from tests.integration.conftest import free_ports
-from tests.integration.infra.topic import read, write
+from tests.integration.connectors.kafka.topic import read, write
 
 
 def put(url, document):

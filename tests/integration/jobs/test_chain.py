@@ -12,22 +12,22 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from connectors.producer import CollectorProducer
-from connectors.reader import read_records
-from connectors.simulator import check, feed
-from connectors.simulator.faults import SECOND, parse
-from connectors.simulator.simulation import Settings as Cloud
-from connectors.simulator.simulation import Simulation
-from connectors.simulator.truth import Truth
-from infra import admin
+from connectors.kafka import admin
+from connectors.kafka.offsets import Log
+from connectors.kafka.producer import CollectorProducer
+from connectors.kafka.reader import read_records
+from infra.contract.json_schema import json_schema
+from infra.contract.schemas import SCHEMAS
+from infra.contract.topics import DEFAULT_MAP, load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
-from infra.topics import DEFAULT_MAP, load_topics
 from jobs.detector import control
 from jobs.detector.rules import Rule
-from jobs.json_schema import json_schema
-from jobs.replay.log import Log
-from jobs.schemas import SCHEMAS
+from ops.simulator import check, feed
+from ops.simulator.faults import SECOND, parse
+from ops.simulator.simulation import Settings as Cloud
+from ops.simulator.simulation import Simulation
+from ops.simulator.truth import Truth
 from tests.integration.conftest import free_ports
 from tests.waiting import until
 
@@ -83,7 +83,7 @@ def chain(bootstrap, telemetry):
     processes = {}
     try:
         for job in JOBS:  # one by one: Spark gives a query's first Python worker ten seconds, and all at once need more
-            command = [sys.executable, "-m", "jobs.cli", "run", job]
+            command = [sys.executable, "-m", "ops.cli", "run", job]
             processes[job] = subprocess.Popen(command, env=environment, start_new_session=True)
             _wait_until_read(bootstrap, load_topics(topics_file), processes)
         for process in processes.values():

@@ -100,6 +100,7 @@ def test_the_same_source_gives_the_same_jar_and_a_fault_in_it_is_told(tmp_path, 
     assert made[0] == made[1] == (jars.fetch("spark") / "kappa.jar").read_bytes()
 
     broken = tmp_path / "KafkaTask.java"
-    broken.write_text(jars.OWN[0].read_text().replace("beginTransaction", "beginTransactions"))
+    (sink,) = (source for source in jars.OWN if source.name == broken.name)
+    broken.write_text(sink.read_text().replace("beginTransaction", "beginTransactions"))
     with pytest.raises(UserError, match=r"kappa.jar: does not compile: (?s:.)*KafkaTask.java(?s:.)*beginTransactions"):
         jars._compile([broken], tmp_path / "one", jars.default_jars())

@@ -8,8 +8,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.kafka.admin import connect
 from connectors.sinks.kafka import SinkSettings
-from infra.admin import connect
 
 SCHEMA = (
     "topic string, partition int, key string, value string, timestamp_ms long, "

@@ -6,8 +6,8 @@ import orjson
 import pytest
 from confluent_kafka import Producer
 
-from infra.topics import TopicMap
-from jobs.enrichment.once import Once
+from infra.contract.topics import TopicMap
+from jobs.enrichment.deduplicate import Once
 from jobs.enrichment.realtime import NAME, start
 from jobs.runtime.job import Context
 from jobs.runtime.settings import Settings

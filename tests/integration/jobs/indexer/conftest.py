@@ -15,10 +15,10 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from elasticsearch import Elasticsearch
 
+from connectors.kafka import admin
 from connectors.sinks.elasticsearch import connect
-from infra import admin
-from infra.topics import TopicMap, load_topics
-from jobs.columns import to_columns
+from infra.contract.columnar import to_columns
+from infra.contract.topics import TopicMap, load_topics
 from jobs.indexer.indexer import KINDS, index_of, run
 from jobs.runtime.settings import Settings
 

@@ -13,14 +13,14 @@ from typing import Any
 import orjson
 import pytest
 
-from infra import admin
+from connectors.kafka import admin
+from infra.contract.columnar import to_rows
+from infra.contract.topics import load_topics
 from infra.errors import UserError
-from infra.topics import load_topics
-from jobs.columns import to_rows
 from jobs.incidents.fold import fold
 from jobs.indexer.indexer import index_of, run
 from jobs.runtime.settings import Settings
-from jobs.verify import readback
+from ops.verify import readback
 from tests.integration.jobs.indexer.conftest import SECOND, START, Chain, poll_until, window
 
 
@@ -238,7 +238,7 @@ def test_sigterm_ends_the_job_in_order(chain: Chain):
         "KAPPA_GENERATION": chain.generation,
         "KAPPA_METRICS_PORT": "0",
     }
-    command = [sys.executable, "-m", "jobs.cli", "run", "indexer"]
+    command = [sys.executable, "-m", "ops.cli", "run", "indexer"]
     process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.PIPE)
     try:
         chain.send("statistics", *(window("vm-1", number) for number in range(50)))

@@ -9,10 +9,10 @@ import orjson
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.replay.checkpoints import Store, copy_checkpoint
-from jobs.replay.state import OPERATOR, moved, partitions, shards
 from jobs.runtime.fold import Output, fold_shards
-from jobs.runtime.packing import pack, unpack
+from jobs.runtime.packed_state import pack, unpack
+from ops.savepoints.store import Store, copy_checkpoint
+from ops.state.state import OPERATOR, moved, partitions, shards
 
 ROWS = "topic string, partition int, offset long, value string"
 SHARDS = (0, 3)

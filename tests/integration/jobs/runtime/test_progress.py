@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from connectors.kafka.admin import connect
 from connectors.sinks.kafka import ProgressError, SinkSettings
-from infra.admin import connect
 from infra.jars import default_jars
 from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.kafka import KafkaBroker

@@ -6,8 +6,8 @@ import orjson
 import pytest
 from pyspark.sql import functions as F
 
+from infra.contract.columnar import event_columns
 from infra.errors import UserError
-from jobs.columns import event_columns
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import Input, fold_shards, to_records
 from jobs.statistics.job import check_windows

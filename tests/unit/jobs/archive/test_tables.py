@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime
 
-from infra.topics import load_topics
+from infra.contract.topics import load_topics
 from jobs.archive.tables import tables
 from jobs.runtime.progress import tick_records
 

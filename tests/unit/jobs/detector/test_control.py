@@ -3,11 +3,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+from infra.contract.json_schema import json_schema
+from infra.contract.schemas import CONTROL
 from infra.errors import UserError
-from jobs.detector import cli, control
+from jobs.detector import control
 from jobs.detector.rules import Rule
-from jobs.json_schema import json_schema
-from jobs.schemas import CONTROL
+from ops.commands import detector as cli
 
 NOVELTY = {
     "id": "n1",

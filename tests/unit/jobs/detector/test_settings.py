@@ -2,7 +2,7 @@ from math import log
 
 import pytest
 
-from infra.topics import load_topics
+from infra.contract.topics import load_topics
 from jobs.detector.job import settings_for
 from jobs.detector.settings import DetectorSettings
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from jobs.columns import to_columns
+from infra.contract.columnar import to_columns
+from infra.contract.json_schema import json_schema
+from infra.contract.schemas import NOVELTIES
 from jobs.detector.control import allow, not_anomalous, reset, suppress
 from jobs.detector.rules import Rule
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
-from jobs.json_schema import json_schema
-from jobs.schemas import NOVELTIES
 
 SIZE = 10 * 10**9
 FIRST = 170_000_000  # the first window's number

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from infra.topics import load_topics
-from jobs.columns import to_columns, to_rows
+from infra.contract.columnar import to_columns, to_rows
+from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
-from jobs.enrichment.rejected import Rejection, printable
 from jobs.enrichment.retry import decode_retried
 from jobs.enrichment.transform import REJECTED_BYTES, enrichment
+from ops.rejected import Rejection, printable
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int,"

@@ -89,7 +89,7 @@ def test_spark_and_python_agree_on_real_logs(in_spark):
         for log in sorted(LOGHUB.glob("*/*_structured.csv"))
         for row in csv.DictReader(log.read_text().splitlines())
     ]
-    assert len(lines) == 8000
+    assert len(lines) == 2000 * len(list(LOGHUB.glob("*/*_structured.csv"))) > 0
     assert in_spark(lines) == [template_of(line) for line in lines]
 
 

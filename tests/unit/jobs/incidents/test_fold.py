@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from infra.contract.json_schema import json_schema
+from infra.contract.schemas import INCIDENTS
 from jobs.incidents.fold import fold
 from jobs.incidents.incident import JOIN, LONGEST, SECOND, log_likelihood_ratio
-from jobs.json_schema import json_schema
-from jobs.schemas import INCIDENTS
 
 SCHEMA = Draft202012Validator(json_schema("incidents", INCIDENTS))
 PARTITIONS = 2

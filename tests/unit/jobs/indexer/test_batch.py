@@ -2,7 +2,7 @@ import base64
 
 import orjson
 
-from jobs import schemas
+from infra.contract import schemas
 from jobs.indexer.batch import KEPT_BYTES, REFUSED, UNREADABLE, Fault, Message, convert, reject
 from jobs.indexer.intake import positions
 from tests.unit.jobs.indexer.test_documents import NOVELTY, REJECTED, STATISTICS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import schemas
-from jobs.columns import to_columns
+from infra.contract import schemas
+from infra.contract.columnar import to_columns
 from jobs.indexer.documents import PHASES, TEXT_BYTES, incidents, merge, novelties, rejected, statistics, version
 from jobs.indexer.indexer import template_of
 

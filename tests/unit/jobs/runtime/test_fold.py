@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jobs.runtime.fold import Input, Output, in_pieces
-from jobs.runtime.packing import pack, unpack
+from jobs.runtime.packed_state import pack, unpack
 
 
 def told(state, batch):

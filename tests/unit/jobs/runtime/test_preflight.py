@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from infra.contract.topics import load_topics
 from infra.errors import UserError
-from infra.topics import load_topics
 from jobs.runtime import preflight
 from jobs.runtime.settings import Settings
 

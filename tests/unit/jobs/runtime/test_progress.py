@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.topics import load_topics
+from infra.contract.topics import load_topics
 from jobs.runtime.progress import TICK_MARGIN_MS, Ticker, lateness_by_topic, tick_records
 
 LATENESS = 20_000

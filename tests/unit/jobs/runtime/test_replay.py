@@ -1,7 +1,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from infra.topics import load_topics
+from infra.contract.topics import load_topics
 from jobs.runtime.replay import OFFSET_HEADER, Replay
 
 KAFKA = (

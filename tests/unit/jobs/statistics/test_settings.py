@@ -2,8 +2,8 @@
 
 import pytest
 
+from infra.contract.topics import Topic, parse_duration
 from infra.errors import UserError
-from infra.topics import Topic, parse_duration
 from jobs.statistics.settings import Sliding, Tumbling, Windows, load_windows
 
 TEN, MINUTE = {"kind": "tumbling", "size": "10s"}, {"kind": "tumbling", "size": "1m"}

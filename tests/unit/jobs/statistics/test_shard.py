@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.columns import event_columns, to_rows
-from jobs.json_schema import json_schema
+from infra.contract.columnar import event_columns, to_rows
+from infra.contract.json_schema import json_schema
+from infra.contract.schemas import LABELS, SCHEMAS
 from jobs.runtime.fold import Input
-from jobs.schemas import LABELS, SCHEMAS
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take

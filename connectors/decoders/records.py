@@ -1,0 +1,191 @@
+"""Decoders in Python, a record at a time over Arrow batches: for what Spark's expressions can't read, or read slowly.
+
+A format gives `read(value)`, the batches of one record's bytes. Metrics leave Python as rendered JSON: to build nested
+Arrow columns from Python objects takes 6 µs a data point, to write it as JSON 0.3 µs, and JSON is what `events` holds.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from connectors.decoders.columns import LARGEST_BYTES, TOO_LARGE
+from infra.contract.columnar import event_columns
+from infra.contract.schemas import DECODED
+
+Event = dict[str, Any]
+Text = str | None
+
+_LARGEST = 2**63 - 1
+_NONFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+class UnusableError(Exception):
+    """A record of which nothing can be used; its text is the code."""
+
+
+class Batch(NamedTuple):
+    """One machine's events. A field of an event that is null may be absent."""
+
+    machine: Text
+    kind: str
+    resource: dict[str, Text]
+    events: Sequence[Event]
+
+
+Read = Callable[[bytes | None], Sequence[Batch]]
+
+
+def decode(df: DataFrame, kind: str, read: Read) -> DataFrame:
+    """One row a batch of a record. `kind` is that of a record that can't be used.
+
+    Kafka's `value` stays only where nothing could be decoded: nobody needs it elsewhere, and it is most of the bytes.
+    """
+    kafka = [StructField(field.name, field.dataType) for field in df.schema.fields]  # any of them may be null
+    schema = StructType([*kafka, *DECODED.fields])
+    arrow = to_arrow_schema(DECODED)
+
+    def rows(value: bytes | None) -> list[dict[str, Any]]:
+        if value is not None and len(value) > LARGEST_BYTES:
+            return [{"kind": kind, "error": TOO_LARGE}]
+        try:
+            found = [_row(number, batch) for number, batch in enumerate(read(value))]
+        except UnusableError as error:
+            return [{"kind": kind, "error": str(error)}]
+        return found or [{"kind": kind, "error": "no_events"}]
+
+    def decode_batches(records: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for record in records:
+            values = record["value"].to_numpy(zero_copy_only=False).tolist()
+            found = [(place, row) for place, value in enumerate(values) for row in rows(value)]
+            originals = pa.array([values[place] if "error" in row else None for place, row in found], pa.binary())
+            source = record.take(pa.array([place for place, _ in found], pa.int64()))
+            source = source.set_column(source.schema.get_field_index("value"), "value", originals)
+            decoded = pa.RecordBatch.from_pylist([row for _, row in found], schema=arrow)
+            yield pa.RecordBatch.from_arrays([*source.columns, *decoded.columns], [*source.schema.names, *arrow.names])
+
+    return df.mapInArrow(decode_batches, schema)
+
+
+def _row(number: int, batch: Batch) -> dict[str, Any]:
+    row = {"batch": number, "machine": batch.machine, "kind": batch.kind, "resource": list(batch.resource.items())}
+    if not batch.events:
+        return row | {"error": "no_events"}
+    if batch.machine is None:
+        return row | {"error": "no_machine", "count": len(batch.events)}
+    return row | (render(batch.events) if batch.kind == "metric" else {"events": batch.events})
+
+
+def render(events: Sequence[Event]) -> dict[str, Any]:
+    """The fields `json`, `first_unix_nano` and `last_unix_nano` of DECODED, of data points.
+
+    They stand in the order of their series: collectors change theirs from scrape to scrape, and what a scrape has in
+    common with the one before shall be the same text.
+    """
+    columns = event_columns(sorted(events, key=itemgetter("series")))
+    try:
+        times = columns["time_unix_nano"]
+        if math.isfinite(sum(columns["value"])):
+            return {"json": orjson.dumps(columns), "first_unix_nano": min(times), "last_unix_nano": max(times)}
+    except (KeyError, TypeError):  # a time or a value is None, or all are
+        pass
+    return {"json": orjson.dumps({name: list(map(_spelled, column)) for name, column in columns.items()})}
+
+
+def _spelled(value: Any) -> Any:
+    """A number that JSON doesn't know as `from_json` reads it."""
+    is_known = not isinstance(value, float) or math.isfinite(value)
+    return value if is_known else _NONFINITE.get(value, "NaN")
+
+
+def parse(value: bytes | None) -> Any:
+    """A record's JSON. Raises UnusableError. Bytes that aren't UTF-8 become U+FFFD."""
+    value = value or b""
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return orjson.loads(value.decode(errors="replace"))
+    except orjson.JSONDecodeError:
+        raise UnusableError("not_json") from None
+
+
+def integer(value: Any) -> int | None:
+    """A 64-bit integer from a JSON number or its digits; null if it is none."""
+    if isinstance(value, str):
+        try:
+            value = int(value) if "_" not in value else None
+        except ValueError:
+            return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if -_LARGEST - 1 <= value <= _LARGEST else None
+
+
+@lru_cache(maxsize=1024, typed=True)  # a scrape's points share it
+def time(value: Any) -> int | None:
+    """Nanoseconds; null for 0, which means unknown, and for what isn't a positive 64-bit number."""
+    number = integer(value)
+    return number if number is not None and number > 0 else None
+
+
+def double(value: Any) -> float | None:
+    """A double from a JSON number or its text, NaN and infinities too; null if it is none."""
+    if isinstance(value, float):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    try:
+        return None if isinstance(value, str) and "_" in value else float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """A JSON object; null is an empty one. Raises TypeError for anything else."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def every(convert: Callable[[Any], Any], values: Any) -> list[Any] | None:
+    """A list converted; null if it is null, or if one of its values can't be: a histogram has all its buckets or none.
+
+    Raises TypeError if it is no list.
+    """
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise TypeError("not a list")
+    found = [convert(value) for value in values]
+    return None if any(new is None and old is not None for new, old in zip(found, values, strict=True)) else found
+
+
+def text(value: Any) -> Text:
+    """A JSON value as text: a string as it is, anything else as its JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()
+
+
+def series(name: str, pairs: Sequence[tuple[str, Text]]) -> str:
+    """`name{key=value,...}`, sorted by key; the name alone if there are no pairs."""
+    if not pairs:
+        return name
+    texts = [key if value is None else f"{key}={value}" for key, value in sorted(pairs, key=_order)]
+    return f"{name}{{{','.join(texts)}}}"
+
+
+def _order(pair: tuple[str, Text]) -> tuple[str, bool, str]:
+    key, value = pair
+    return key, value is not None, value or ""

@@ -1,0 +1,132 @@
+"""Compare the map with a broker, and create what is missing. Nothing that exists is changed."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicMetadata,
+)
+
+from connectors.kafka.client import client_config
+from infra.contract.topics import Topic
+from infra.errors import UserError
+
+TIMEOUT_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """How one topic of the map stands on the broker; `differences` maps a setting to (declared, actual)."""
+
+    name: str
+    state: Literal["created", "same", "differs", "missing"]
+    differences: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def connect(bootstrap: str) -> AdminClient:
+    """An admin client that has reached its broker.
+
+    Raises:
+        UserError: no broker answers at the address.
+    """
+    admin = AdminClient(client_config(bootstrap, log_level=0))
+    try:
+        admin.list_topics(timeout=TIMEOUT_SECONDS)
+    except KafkaException as error:
+        raise UserError(
+            f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no Kafka broker answers; start one by `kappa infra up` or correct it"
+        ) from error
+    return admin
+
+
+def compare(admin: AdminClient, topics: Iterable[Topic]) -> list[TopicState]:
+    """The state of each topic, in the order given."""
+    topics = list(topics)
+    present = admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+    configs = _configs(admin, [topic.name for topic in topics if topic.name in present])
+    return [_state(topic, present.get(topic.name), configs.get(topic.name, {})) for topic in topics]
+
+
+def apply(admin: AdminClient, topics: Iterable[Topic]) -> list[TopicState]:
+    """Create the missing topics, with the broker's default replication; returns the state of all."""
+    topics = list(topics)
+    states = compare(admin, topics)
+    missing = [topic for topic, state in zip(topics, states, strict=True) if state.state == "missing"]
+    _create(admin, missing)
+    return [TopicState(state.name, "created") if state.state == "missing" else state for state in states]
+
+
+def set_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> None:
+    """Set these settings of topics, by name; others stay."""
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in settings.items()
+            ],
+        )
+        for topic, settings in changes.items()
+    ]
+    for answer in admin.incremental_alter_configs(resources).values() if resources else ():
+        answer.result(TIMEOUT_SECONDS)
+
+
+def delete(admin: AdminClient, names: Iterable[str]) -> None:
+    """Delete those of these topics that are there."""
+    present = admin.list_topics(timeout=TIMEOUT_SECONDS).topics
+    doomed = [name for name in names if name in present]
+    for answer in admin.delete_topics(doomed, operation_timeout=TIMEOUT_SECONDS).values() if doomed else ():
+        answer.result()
+
+
+def _state(topic: Topic, present: TopicMetadata | None, config: dict[str, str]) -> TopicState:
+    if present is None:
+        return TopicState(topic.name, "missing")
+    declared = {"partitions": str(topic.partitions), **topic.config}
+    actual = {"partitions": str(len(present.partitions)), **config}
+    differences = {key: (value, actual[key]) for key, value in declared.items() if value != actual[key]}
+    return TopicState(topic.name, "differs" if differences else "same", differences)
+
+
+def _configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    answers = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+    return {
+        resource.name: {key: entry.value for key, entry in answer.result(TIMEOUT_SECONDS).items()}
+        for resource, answer in answers.items()
+    }
+
+
+def _create(admin: AdminClient, topics: list[Topic]) -> None:
+    if not topics:
+        return
+    wanted = [NewTopic(topic.name, num_partitions=topic.partitions, config=topic.config) for topic in topics]
+    for answer in admin.create_topics(wanted, operation_timeout=TIMEOUT_SECONDS).values():
+        try:
+            answer.result()
+        except KafkaException as error:
+            # Another process applied the same map meanwhile.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+    _await(admin, {topic.name for topic in topics})
+
+
+def _await(admin: AdminClient, names: set[str]) -> None:
+    """A broker learns of a new topic a moment after the controller that made it."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while missing := names - admin.list_topics(timeout=TIMEOUT_SECONDS).topics.keys():
+        if time.monotonic() > deadline:
+            raise UserError(f"topic {min(missing)!r}: was created, but the broker does not show it; is it healthy?")
+        time.sleep(0.1)

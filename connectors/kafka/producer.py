@@ -1,0 +1,118 @@
+"""A Kafka producer whose failures are heard: idempotent, acks=all, every delivery error raised."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from connectors.kafka.client import client_config
+from infra.errors import UserError
+
+Delivered = Callable[[int], None]
+METADATA_TIMEOUT_S = 10
+TOPIC_TIMEOUT_S = 5
+WRITE_TIMEOUT_S = 30
+BY_KEY = -1  # as a partition: the one that the key's hash says
+
+
+class Sender(Protocol):
+    """Where a collector's records go."""
+
+    def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
+        """Takes a record; `delivered` gets the timestamp that it has on the topic, ms."""
+
+    def poll(self, seconds: float = 0) -> None:
+        """Lets deliveries be told."""
+
+    def flush(self) -> None:
+        """Returns when all is delivered."""
+
+
+class CollectorProducer:
+    """Sends records; raises `KafkaException` from the next call after one could not be delivered."""
+
+    def __init__(self, bootstrap: str, topics: Iterable[str], **config: Any) -> None:
+        """Connects and checks the topics.
+
+        Raises:
+            UserError: nobody answers at `bootstrap`, or a topic is missing.
+        """
+        self._error: KafkaError | None = None
+        self._producer = Producer(
+            {
+                **client_config(bootstrap),
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 20,
+                "compression.type": "zstd",
+                "queue.buffering.max.messages": 200_000,
+                "log_level": 2,
+                **config,
+            }
+        )
+        self._check(bootstrap, set(topics))
+
+    def _check(self, bootstrap: str, topics: set[str]) -> None:
+        # A broker may show a topic some seconds after it was made.
+        deadline = time.monotonic() + TOPIC_TIMEOUT_S
+        while (missing := topics - self._present(bootstrap)) and time.monotonic() < deadline:
+            self.poll(0.2)
+        if missing:
+            raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
+
+    def _present(self, bootstrap: str) -> set[str]:
+        try:
+            return set(self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics)
+        except KafkaException as error:
+            fix = "start one with `kappa infra up` or give --bootstrap host:port"
+            raise UserError(f"bootstrap {bootstrap!r}: no Kafka broker answers; {fix}") from error
+
+    def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
+        """Queues one record; waits while the queue is full."""
+
+        def report(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._error = self._error or error
+            elif delivered is not None:
+                delivered(message.timestamp()[1])
+
+        self.poll()
+        while True:
+            try:
+                return self._producer.produce(topic, value, key, timestamp=timestamp_ms, on_delivery=report)
+            except BufferError:
+                self.poll(0.1)
+
+    def poll(self, seconds: float = 0) -> None:
+        """Serves delivery reports for up to `seconds`."""
+        self._producer.poll(seconds)
+        if self._error is not None:
+            raise KafkaException(self._error)
+
+    def flush(self) -> None:
+        """Waits until all that was sent is delivered."""
+        while self._producer.flush(1):
+            self.poll()
+        self.poll()
+
+
+def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: Iterable[int] = (BY_KEY,)) -> None:
+    """Write a record into these partitions of a topic: it is on the broker when this returns.
+
+    Raises:
+        UserError: it can't be written.
+    """
+    # The sink's partitioner: what is of a machine lies where its events do.
+    producer = Producer(client_config(bootstrap, **{"enable.idempotence": True, "partitioner": "murmur2_random"}))
+    failures: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    for partition in partitions:
+        producer.produce(topic, value, key, partition, on_delivery=delivered)
+    if producer.flush(WRITE_TIMEOUT_S) or failures:
+        reason = failures or "no answer"
+        raise UserError(f"topic {topic!r}: can't be written ({reason}); is it there? kappa topics apply")

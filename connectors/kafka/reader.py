@@ -1,0 +1,59 @@
+"""A topic as it stands: for comparisons, for commands, and for what a program must know before it starts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from connectors.kafka.client import client_config
+
+_SECONDS = 30
+_RECORDS = 10_000
+_TAIL = -2000  # librdkafka's RD_KAFKA_OFFSET_TAIL_BASE, which its Python form lacks
+
+
+def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[Message]:
+    """Every committed record up to the topic's present end, in order within a partition; none if it isn't there.
+
+    With `tail` only what stands at the last so many offsets of each partition.
+
+    Raises KafkaException if the broker fails for good.
+    """
+    own = {
+        "group.id": "kappa.reader",  # librdkafka wants one; nothing is ever committed to it
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",  # where a partition is shorter than `tail`
+        # The end lies behind what aborted transactions and their markers left.
+        "enable.partition.eof": True,
+        "log_level": 0,
+    }
+    consumer = Consumer(client_config(bootstrap, **own))
+    try:
+        found = consumer.list_topics(timeout=_SECONDS).topics
+        partitions = found[topic].partitions if topic in found else {}
+        begin = OFFSET_BEGINNING if tail is None else _TAIL - tail
+        consumer.assign([TopicPartition(topic, number, begin) for number in partitions])
+        yield from _until_end(consumer, len(partitions))
+    finally:
+        consumer.close()
+
+
+def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
+    ended: set[int | None] = set()
+    while len(ended) < partitions:
+        for message in consumer.consume(_RECORDS, 1.0):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            elif not error.retriable():
+                raise KafkaException(error)
+
+
+def read_records(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The partition and the parsed JSON of each of these records."""
+    for message in read_topic(bootstrap, topic, tail):
+        yield message.partition() or 0, orjson.loads(message.value() or b"null")

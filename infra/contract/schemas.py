@@ -1,0 +1,294 @@
+"""The record schemas of the chain, once: Spark schemas, exported as JSON Schema by `kappa topics schema`.
+
+Times are integers, nanoseconds since the Unix epoch, and end in `_unix_nano` as in OTLP. A field that is null is
+absent from the JSON. A record of a sharded topic that has `tick_unix_nano` is a *tick*: it carries no data and says
+that no event earlier than this will follow in its partition.
+"""
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+
+def _struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+def _columns(row: StructType) -> StructType:
+    """A table: a list for each field of a row; null where a row has none."""
+    return StructType([StructField(field.name, ArrayType(field.dataType)) for field in row.fields])
+
+
+STRINGS = MapType(StringType(), StringType())
+
+INVENTORY_FACTS = _struct(
+    known=BooleanType(),
+    type=StringType(),  # physical | virtual
+    site=StringType(),
+    hypervisor=StringType(),  # of a virtual machine: the physical one that it runs on
+    tenant=StringType(),
+    role=StringType(),
+)
+
+SOURCE = _struct(
+    topic=StringType(),
+    partition=IntegerType(),
+    offset=LongType(),
+    last_offset=LongType(),  # where events of several of its records are together: that of the last, `offset` the first
+    timestamp_unix_milli=LongType(),  # of the first
+)
+
+HISTOGRAM = _struct(
+    count=LongType(),
+    sum=DoubleType(),
+    min=DoubleType(),
+    max=DoubleType(),
+    bounds=ArrayType(DoubleType()),  # upper bounds of all buckets but the last, ascending
+    counts=ArrayType(LongType()),  # one more than bounds
+    quantiles=STRINGS,  # of a summary: quantile -> value
+)
+
+# A data point or a log line. What may change from scrape to scrape comes before `series`, what stays the same after it.
+EVENT = _struct(
+    time_unix_nano=LongType(),
+    value=DoubleType(),
+    histogram=HISTOGRAM,
+    severity_number=IntegerType(),  # OTLP's scale: 9 INFO, 13 WARN, 17 ERROR
+    severity_text=StringType(),
+    body=StringType(),  # of a control event: JSON of CONTROL
+    template=StringType(),
+    series=StringType(),  # metrics: name{key=value,...} with sorted keys; logs: the template
+    name=StringType(),
+    unit=StringType(),
+    type=StringType(),  # gauge | sum | histogram | exponential_histogram | summary | log | control
+    temporality=StringType(),  # cumulative | delta
+    monotonic=BooleanType(),
+    attributes=STRINGS,
+)
+
+# Those from `series` on: what stays the same from scrape to scrape.
+LABELS = tuple(EVENT.names[EVENT.names.index("series") :])
+
+
+def _event_columns() -> StructType:
+    """EVENT as a table. With `labels`, its columns of LABELS have each row once; it says which row an event has."""
+    fields = {field.name: field.dataType for field in _columns(EVENT).fields}
+    labels = {name: fields.pop(name) for name in LABELS}
+    return _struct(**fields, labels=ArrayType(IntegerType()), **labels)
+
+
+EVENTS = _struct(
+    id=StringType(),
+    machine=StringType(),  # of a control event: may be a pattern
+    kind=StringType(),  # metric | log | control
+    resource=STRINGS,
+    inventory=INVENTORY_FACTS,
+    source=SOURCE,
+    retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the ticks before it
+    events=_event_columns(),  # the last in a record: so what is the same in each scrape is the end of its bytes
+    tick_unix_nano=LongType(),
+)
+
+REJECTED = _struct(
+    id=StringType(),
+    code=StringType(),
+    reason=StringType(),
+    source=SOURCE,
+    key=BinaryType(),
+    value=BinaryType(),  # the original bytes, base64 in JSON; absent where the record could be decoded
+    part=IntegerType(),  # which of the record's batches (an OTLP resource, say); absent: all of it
+    batch=StringType(),  # of a record that could be decoded: the rejected events, as JSON of the schema `events`
+    machine=StringType(),
+    events=LongType(),  # data points or log lines in it; 1 where that can't be known
+)
+
+WINDOW = _struct(
+    kind=StringType(),  # tumbling | sliding | session | count
+    size_seconds=DoubleType(),
+    slide_seconds=DoubleType(),  # of a sliding window
+    gap_seconds=DoubleType(),  # of a session
+    values=LongType(),  # of a count window
+    start_unix_nano=LongType(),
+    end_unix_nano=LongType(),  # exclusive
+)
+
+# Of the statistics of a record, which are its columns.
+STATISTIC = _struct(
+    series=StringType(),
+    name=StringType(),
+    kind=StringType(),  # metric | log
+    unit=StringType(),  # of a rate: per second
+    rate=BooleanType(),  # true for a counter: its figures are of its rates a second, `sum` is its growth
+    attributes=STRINGS,
+    count=LongType(),  # data points or log lines that came
+    observations=LongType(),  # of a histogram: its own count; sum, mean and percentiles are of these
+    sum=DoubleType(),
+    mean=DoubleType(),
+    variance=DoubleType(),  # of the sample (n - 1); 0 for one value
+    min=DoubleType(),
+    max=DoubleType(),
+    first=DoubleType(),
+    last=DoubleType(),
+    p50=DoubleType(),
+    p95=DoubleType(),
+    p99=DoubleType(),
+    missing=DoubleType(),  # share of the points that its usual interval promises and that did not come
+    severity_number=IntegerType(),  # of log lines: the highest
+)
+
+# What a person tells the detector. `machine` and `series` are shell globs where many may be meant.
+CONTROL = _struct(
+    action=StringType(),  # feedback: a novelty is none | reset: learn anew | suppress | allow: the rule is over
+    machine=StringType(),
+    series=StringType(),
+    novelty=StringType(),  # feedback: its id, and what it said
+    verdict=StringType(),
+    kind=StringType(),
+    observed=DoubleType(),
+    expected=DoubleType(),
+    told=StringType(),  # and its newest record, as JSON
+    rule=StringType(),  # suppress, allow: the rule's id
+    direction=StringType(),  # above | below
+    size=DoubleType(),  # the deviation at most that isn't told, in the series' unit
+)
+
+STATISTICS = _struct(
+    id=StringType(),
+    machine=StringType(),
+    inventory=INVENTORY_FACTS,
+    window=WINDOW,
+    provisional=BooleanType(),  # true in statistics.early: the final record of this id replaces it
+    until_unix_nano=LongType(),  # of a provisional record: event time that it covers
+    statistics=_columns(STATISTIC),
+    control=CONTROL,  # a control event that came by `events`; beside it only id, machine and time
+    time_unix_nano=LongType(),
+    tick_unix_nano=LongType(),
+)
+
+# A series that was surprising in the window that told a novelty.
+CONTRIBUTOR = _struct(
+    series=StringType(),
+    unit=StringType(),
+    score=DoubleType(),
+    share=DoubleType(),  # of the sum of the scores of all contributing series
+    observed=DoubleType(),
+    expected=DoubleType(),
+    expected_low=DoubleType(),
+    expected_high=DoubleType(),
+)
+
+# How many machines its shard of the fleet has, and how many of them share the machine's place.
+PEERS = _struct(
+    machines=LongType(),
+    hypervisor=LongType(),  # and it itself
+    site=LongType(),
+    tenant=LongType(),
+    role=LongType(),
+)
+
+NOVELTIES = _struct(
+    id=StringType(),  # of the novelty: its start, updates and end share it
+    phase=StringType(),  # start | update | end
+    verdict=StringType(),  # anomaly | state_change | new_entity | silence
+    machine=StringType(),
+    inventory=INVENTORY_FACTS,
+    peers=PEERS,
+    series=StringType(),
+    name=StringType(),
+    kind=StringType(),  # metric | log | machine
+    time_unix_nano=LongType(),  # end of the window that caused this record
+    since_unix_nano=LongType(),  # end of the first window of this novelty
+    statistic=StringType(),  # what spoke loudest: level | step | season | spell | joint | presence | first_seen
+    window_seconds=DoubleType(),  # the length of time whose mean or count was judged
+    contributing=LongType(),  # how many of the machine's series were surprising at the start
+    contributors=ArrayType(CONTRIBUTOR),  # the strongest of them, strongest first
+    score=DoubleType(),  # -ln of the probability of an outcome less likely than the observed one
+    probability=DoubleType(),
+    observed=DoubleType(),
+    expected=DoubleType(),
+    expected_low=DoubleType(),
+    expected_high=DoubleType(),
+    unit=StringType(),
+    text=StringType(),  # a sentence for a person
+    feedback=StringType(),  # what a person says of it: not-anomalous
+    tick_unix_nano=LongType(),
+)
+
+CAUSE = _struct(
+    kind=StringType(),  # machine | hypervisor | site | tenant | role
+    name=StringType(),
+    likelihood=DoubleType(),  # ln: a rate of its own against everybody's, among all groups of its size
+    affected=LongType(),
+    machines=LongType(),  # that it has, as far as the affected shards of the fleet know
+)
+
+MEMBER = _struct(
+    novelty=StringType(),
+    machine=StringType(),
+    verdict=StringType(),
+    series=StringType(),
+    since_unix_nano=LongType(),
+    score=DoubleType(),
+)
+
+INCIDENTS = _struct(
+    id=StringType(),  # of the incident: its start, updates and end share it
+    phase=StringType(),  # start | update | end
+    time_unix_nano=LongType(),
+    since_unix_nano=LongType(),
+    machines=LongType(),
+    novelties=LongType(),
+    verdicts=ArrayType(StringType()),
+    score=DoubleType(),  # of its strongest novelty
+    causes=ArrayType(CAUSE),  # the likeliest first
+    members=ArrayType(MEMBER),  # each machine's first novelty, those affected first come first
+    text=StringType(),
+)
+
+INVENTORY = _struct(
+    machine=StringType(),
+    type=StringType(),
+    site=StringType(),
+    hypervisor=StringType(),
+    tenant=StringType(),
+    role=StringType(),
+    valid_from_unix_nano=LongType(),  # absent: since ever
+    valid_to_unix_nano=LongType(),  # absent: until a later record's valid_from
+)
+
+SCHEMAS: dict[str, StructType] = {
+    "events": EVENTS,
+    "rejected": REJECTED,
+    "statistics": STATISTICS,
+    "control": CONTROL,
+    "novelties": NOVELTIES,
+    "incidents": INCIDENTS,
+    "inventory": INVENTORY,
+}
+
+# What a decoder of connectors/decoders makes of the Kafka source's rows: one row a machine's batch. Kafka's own
+# columns stay beside it (key, value, topic, partition, offset, timestamp). Either `error` is a code and nothing was
+# decoded, or the events are in `events`, or in `json`, rendered as they will stand in the topic `events`.
+DECODED = _struct(
+    batch=IntegerType(),  # which of the batches of one Kafka record
+    machine=StringType(),
+    kind=StringType(),
+    resource=STRINGS,
+    events=ArrayType(EVENT),
+    json=StringType(),  # EVENT in columns
+    first_unix_nano=LongType(),  # of `json`: the least and the greatest time, if each event has one, and a finite value
+    last_unix_nano=LongType(),
+    error=StringType(),
+    count=LongType(),  # with an error: how many events that makes unusable, if that is known
+    retried=BooleanType(),
+)

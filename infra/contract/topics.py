@@ -1,0 +1,219 @@
+"""The map of the chain, read from topics.yaml and checked."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from infra.errors import UserError
+from infra.settings import describe
+
+DEFAULT_MAP = Path(__file__).parents[1] / "topics.yaml"
+LIVE = "live"
+GENERATION = r"[a-z0-9][a-z0-9-]{0,30}"
+
+# Their topics are what a generation reads or shares, not what it writes.
+NOT_JOBS = {"collectors", "kappa detector", "kappa inventory", "kappa replay", "runtime"}
+# The first job of the chain: a generation that runs it has every derived topic of its own.
+FIRST_JOB = "enrichment"
+
+UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_duration(text: object) -> timedelta:
+    """A duration such as 500ms, 20s, 15m, 6h or 7d."""
+    if isinstance(text, timedelta):
+        return text
+    found = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(text))
+    if not found:
+        raise ValueError("write a whole number and a unit: 500ms, 20s, 15m, 6h or 7d")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest text that `parse_duration` reads back."""
+    for unit, name in reversed(UNITS.items()):
+        count, rest = divmod(duration, timedelta(**{name: 1}))
+        if not rest:
+            return f"{count}{unit}"
+    raise ValueError(f"{duration} is finer than a millisecond")
+
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+
+
+class Topic(BaseModel):
+    """One topic's declaration. `name` is its name on the broker."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=249)]
+    about: str
+    key: str
+    written_by: tuple[str, ...]
+    partitions: Annotated[int, Field(ge=1)]
+    retention: Duration
+    cleanup: Literal["delete", "compact"]
+    timestamp: Literal["CreateTime", "LogAppendTime"]
+    archive: Literal["raw", "parsed", "none"]
+    schema_name: Annotated[str | None, Field(alias="schema")] = None
+    group: str | None = None
+    format: str | None = None
+    lateness: Duration | None = None
+    future: Duration | None = None
+    shards: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.format and (self.lateness is None or self.future is None):
+            raise ValueError("a topic with a format needs lateness and future")
+        if self.archive == "parsed" and self.schema_name is None:
+            raise ValueError("archive: parsed needs a schema")
+        return self
+
+    @property
+    def derived(self) -> bool:
+        """Whether a job writes it, so that each generation has its own."""
+        return not NOT_JOBS.issuperset(self.written_by)
+
+    def is_written_by(self, jobs: Collection[str]) -> bool:
+        """Whether one of these jobs writes it."""
+        return not set(jobs).isdisjoint(self.written_by)
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The broker's settings of this topic that the map decides."""
+        config: dict[str, str] = {"cleanup.policy": self.cleanup, "message.timestamp.type": self.timestamp}
+        if self.cleanup == "delete":
+            config["retention.ms"] = str(self.retention // timedelta(milliseconds=1))
+        return config
+
+
+@dataclass(frozen=True)
+class TopicMap:
+    """All topics by their name in the map, which stays the same in every generation: `topics["events"].name`.
+
+    `own` are those that this generation writes, where it reads others from the generation that it is based on.
+    """
+
+    topics: Mapping[str, Topic]
+    own: frozenset[str] | None = None
+
+    def __getitem__(self, name: str) -> Topic:
+        if name not in self.topics:
+            raise UserError(f"topic {name!r} is not in the map; it has {', '.join(self.topics)}")
+        return self.topics[name]
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self.topics.values())
+
+    @property
+    def telemetry(self) -> tuple[Topic, ...]:
+        """Those that collectors write and that a decoder reads."""
+        return tuple(topic for topic in self if topic.format)
+
+    @property
+    def archived(self) -> tuple[Topic, ...]:
+        """Those that this generation's archive keeps."""
+        return tuple(topic for key, topic in self.topics.items() if topic.archive != "none" and self.owns(key))
+
+    def owns(self, key: str) -> bool:
+        """Whether it is this generation that works on a topic, not the one that it is based on."""
+        return self.own is None or key in self.own
+
+    def in_generation(self, generation: str, jobs: Collection[str] | None = None) -> "TopicMap":
+        """The map of a generation: what its jobs (None: all) write gets its name as a suffix; the rest is shared.
+
+        Raises:
+            UserError: the name can't be part of a topic's.
+        """
+        if generation == LIVE:
+            return self
+        if not re.fullmatch(GENERATION, generation):
+            raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
+        whole = jobs is None or FIRST_JOB in jobs
+        own = frozenset(key for key, t in self.topics.items() if t.derived and (whole or t.is_written_by(jobs or ())))
+        suffixed = {key: self[key].model_copy(update={"name": f"{self[key].name}.{generation}"}) for key in own}
+        return TopicMap({**self.topics, **suffixed}, None if whole else own)
+
+    def based_on(self, base: "TopicMap") -> "TopicMap":
+        """The same, with what is not its own taken from the map of the generation that it is based on."""
+        return TopicMap({key: t if self.owns(key) else base[key] for key, t in self.topics.items()}, self.own)
+
+    def with_overrides(
+        self, partitions: int | None = None, timestamp: Literal["CreateTime", "LogAppendTime"] | None = None
+    ) -> "TopicMap":
+        """The map with other partition counts (telemetry, sharded topics) or another clock (for the broker's)."""
+
+        def changes(topic: Topic) -> dict[str, Any]:
+            changed: dict[str, Any] = {}
+            if partitions and (topic.format or topic.shards):
+                changed["partitions"] = partitions
+            if timestamp and topic.timestamp == "LogAppendTime":
+                changed["timestamp"] = timestamp
+            return changed
+
+        return self._updated(changes)
+
+    def _updated(self, changes: Callable[[Topic], dict[str, Any]]) -> "TopicMap":
+        changed = {key: topic.model_copy(update=changes(topic)) for key, topic in self.topics.items()}
+        return TopicMap(changed, self.own)
+
+
+def load_topics(path: Path | None = None) -> TopicMap:
+    """Read a map; each topic takes its group's values, and the defaults, for what it doesn't say itself.
+
+    Raises:
+        UserError: the file can't be read, or a value is wrong; the message names topic and field.
+    """
+    path = path or DEFAULT_MAP
+    sections = _read(path)
+    declared = sections.pop("topics")
+    defaults = sections.pop("defaults", {})
+    topics = {name: _topic(path, name, _merged(path, name, own, sections, defaults)) for name, own in declared.items()}
+    _check_shards(path, topics)
+    return TopicMap(topics)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        sections = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: can't be read: {' '.join(str(error).split())}") from error
+    if not isinstance(sections, dict) or not isinstance(sections.get("topics"), dict):
+        raise UserError(f"{path}: topics: must map topic names to their declarations")
+    return sections
+
+
+def _merged(path: Path, name: str, own: Any, groups: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(own, dict):
+        raise UserError(f"{path}: {name}: must be a map of fields, not {own!r}")
+    group = own.get("group")
+    if group is not None and group not in groups:
+        raise UserError(f"{path}: {name}.group={group!r}: no such group; there are {', '.join(groups) or 'none'}")
+    return {**defaults, **groups.get(group or "", {}), **own, "name": name}
+
+
+def _topic(path: Path, name: str, fields: Mapping[str, Any]) -> Topic:
+    try:
+        return Topic.model_validate(fields)
+    except ValidationError as error:
+        raise UserError(f"{path}: {name}: {describe(error)}") from error
+
+
+def _check_shards(path: Path, topics: Mapping[str, Topic]) -> None:
+    first: dict[str, Topic] = {}
+    for topic in topics.values():
+        if topic.shards is None:
+            continue
+        other = first.setdefault(topic.shards, topic)
+        if other.partitions != topic.partitions:
+            raise UserError(
+                f"{path}: {topic.name}.partitions={topic.partitions}: must equal {other.name}'s {other.partitions}, "
+                f"both are sharded by {topic.shards}"
+            )

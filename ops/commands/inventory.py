@@ -1,0 +1,128 @@
+"""`kappa inventory`: what each machine is, as records of the `inventory` topic."""
+
+import csv
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+import typer
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from connectors.kafka.producer import CollectorProducer
+from infra.errors import UserError
+from infra.settings import describe
+from jobs.enrichment.inventory import FACTS, follow_facts, history
+from jobs.runtime.settings import load_settings
+from ops.launcher import topics_of
+
+app = typer.Typer(help="The inventory: where each machine stands and what it is.", no_args_is_help=True)
+console = Console()
+
+Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
+
+
+class Entry(BaseModel):
+    """One machine's facts from a time on; a row of the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    machine: str = Field(min_length=1)
+    type: Literal["physical", "virtual"] | None = None
+    site: str | None = None
+    hypervisor: str | None = None
+    tenant: str | None = None
+    role: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+    def record(self) -> dict[str, Any]:
+        """As JSON of the schema `inventory`."""
+        facts = self.model_dump(exclude_none=True, exclude={"valid_from", "valid_to"})
+        times = {"valid_from_unix_nano": _nanos(self.valid_from), "valid_to_unix_nano": _nanos(self.valid_to)}
+        return facts | {name: time for name, time in times.items() if time is not None}
+
+    def key(self) -> bytes:
+        """Compaction keeps one record a machine and beginning, and with it the history."""
+        return f"{self.machine}@{_nanos(self.valid_from) or 0}".encode()
+
+
+@app.command()
+def load(
+    file: Annotated[Path, typer.Argument(help="CSV with a header, or a JSON array of objects.")],
+    bootstrap: Bootstrap = None,
+) -> None:
+    """Write a file's machines to the inventory; former facts stay valid for the time before.
+
+    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, valid_from, valid_to (ISO 8601;
+    without valid_from: since ever). The whole file is checked before anything is written.
+
+    Example: kappa inventory load machines.csv
+    """
+    settings = load_settings(kafka_bootstrap=bootstrap)
+    entries = [_entry(file, number, row) for number, row in enumerate(_rows(file), 1)]
+    topic = topics_of(settings)["inventory"].name
+    producer = CollectorProducer(settings.kafka_bootstrap, [topic])
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    for entry in entries:
+        producer.send(topic, entry.key(), orjson.dumps(entry.record()), now)
+    producer.flush()
+    console.print(f"{len(entries)} machines written to {topic}")
+
+
+@app.command()
+def show(
+    machine: Annotated[str, typer.Argument(help="The machine's host.name.")],
+    bootstrap: Bootstrap = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a machine's facts and their history, newest first.
+
+    Example: kappa inventory show vm-17
+    """
+    settings = load_settings(kafka_bootstrap=bootstrap)
+    facts = follow_facts(settings.kafka_bootstrap, topics_of(settings)["inventory"].name).get(machine)
+    if not facts:
+        raise UserError(f"machine {machine!r}: not in the inventory; add it with `kappa inventory load FILE`")
+    found = history(facts.values())
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    table = Table("valid from", "valid to", *FACTS)
+    for fact in found:
+        table.add_row(_text(fact["valid_from"]), _text(fact["valid_to"]), *(fact[name] or "" for name in FACTS))
+    console.print(table)
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        text = file.read_text()
+        rows = json.loads(text) if file.suffix == ".json" else list(csv.DictReader(text.splitlines()))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: can't be read: {error}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{file}: must be a JSON array of objects, or CSV with a header")
+    for row in rows:
+        yield {name: value for name, value in row.items() if value not in ("", None)}
+
+
+def _entry(file: Path, number: int, row: dict[str, Any]) -> Entry:
+    try:
+        return Entry.model_validate(row)
+    except ValidationError as error:
+        raise UserError(f"{file}, row {number}: {describe(error)}") from None
+
+
+def _nanos(time: datetime | None) -> int | None:
+    if time is None:
+        return None
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1_000_000) * 1000
+
+
+def _text(nanos: int | None) -> str:
+    return datetime.fromtimestamp(nanos / 1e9, UTC).isoformat() if nanos else "-"

@@ -1,0 +1,154 @@
+"""`kappa demo`: everything at once, to be looked at."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from elasticsearch import Elasticsearch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from infra.errors import UserError
+from infra.settings import load_settings
+from ops.demo import demo as steps
+from ops.demo.demo import JOBS, SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
+from ops.verify.observer import Result
+from ops.verify.table import show as show_result
+
+# Of a name and how long it takes, if that is known; gives what shows its state.
+Stage = Callable[[str, float | None], AbstractContextManager[Callable[[str], None]]]
+
+app = typer.Typer()
+console = Console()
+
+
+@app.command()
+def demo(
+    once: Annotated[bool, typer.Option("--once", help="Exit after the table: 1 if something was missed.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
+    metrics_port: Annotated[int, typer.Option(help="First of the jobs' metrics ports.")] = 9400,
+) -> None:
+    """Run the whole chain on real servers, break the simulated cloud on purpose, show what the chain says.
+
+    Its data lives in KAPPA_HOME/demo and begins anew each time.
+
+    Example: kappa demo --once --json build/demo.json
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    infra = load_settings()
+    began = time.monotonic()
+    try:
+        with steps.running(Demo.at(infra.home, infra.kafka_port, infra.elasticsearch_port, metrics_port)) as found:
+            result = _run(found)
+            show_result(console, result, time.monotonic() - began)
+            _where(found)
+            _save(json_file, result)
+            if not once:
+                _keep_running(found)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    raise SystemExit(0 if result.passed else 1)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _run(demo: Demo) -> Result:
+    with _progress() as stage:
+        with stage("Kafka and Elasticsearch", None) as show:
+            steps.start_servers(demo, show)
+        steps.start_feeds(demo)
+        steps.start_chain(demo)
+        with Elasticsearch(demo.settings.elasticsearch_url) as client:
+            observer = DemoObserver(demo, client)
+            with stage("the jobs start", None) as show:
+                _await(lambda: _all_healthy(demo, show), demo, 180, "the jobs' start")
+            with stage("eight faults in a simulated cloud, beside this machine", SIMULATED_SECONDS) as show:
+                limit = SIMULATED_SECONDS + 60
+                _await(lambda: _simulated(demo, observer, show), demo, limit, "the simulation")
+            with stage("the last windows close", None) as show:
+                _settle(demo, observer)
+            return observer.outcome()
+
+
+def _all_healthy(demo: Demo, show: Callable[[str], None]) -> bool:
+    healthy = steps.healthy_jobs(demo)
+    show(", ".join(healthy))
+    return len(healthy) == len(JOBS)
+
+
+def _simulated(demo: Demo, observer: DemoObserver, show: Callable[[str], None]) -> bool:
+    show(f"{observer.look()} answers")
+    return steps.simulation_ended(demo)
+
+
+def _settle(demo: Demo, observer: DemoObserver) -> None:
+    """Wait for what is still under way; what isn't there by then, the table shows as missed."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < deadline and not observer.is_complete():
+        steps.check_processes(demo)
+        time.sleep(2)
+
+
+def _await(done: Callable[[], bool], demo: Demo, seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        steps.check_processes(demo)
+        if time.monotonic() > deadline:
+            raise UserError(f"{what}: not within {seconds:.0f} s; look at {demo.log_of('jobs')}")
+        time.sleep(1)
+
+
+@contextmanager
+def _progress() -> Iterator[Stage]:
+    """A line a stage, with the time that it took."""
+    columns = (SpinnerColumn(finished_text="[green]✓"), TextColumn("{task.description}"), BarColumn(20))
+    with Progress(*columns, TimeElapsedColumn(), TextColumn("[dim]{task.fields[state]}"), console=console) as progress:
+
+        @contextmanager
+        def stage(name: str, seconds: float | None) -> Iterator[Callable[[str], None]]:
+            task, began = progress.add_task(name, total=seconds, state=""), time.monotonic()
+
+            def show(state: str) -> None:
+                elapsed = time.monotonic() - began
+                progress.update(task, state=state, completed=min(elapsed, seconds) if seconds else 0)
+
+            yield show
+            progress.update(task, total=1, completed=1)
+
+        yield stage
+
+
+def _where(demo: Demo) -> None:
+    settings = demo.settings
+    port = settings.metrics_port
+    console.print(
+        f"topics    kappa topics list --bootstrap {settings.kafka_bootstrap}\n"
+        f"indices   {settings.elasticsearch_url}/kappa-novelties/_search?q=verdict:state_change\n"
+        f"tables    {settings.delta_of('novelties')} (Delta)\n"
+        f"metrics   http://127.0.0.1:{port}/metrics to :{port + len(JOBS) - 1}/metrics\n"
+        f"logs      {demo.log_of('jobs')}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _save(file: Path | None, result: Result) -> None:
+    if file is None:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(orjson.dumps(result.facts(), option=orjson.OPT_INDENT_2))
+
+
+def _keep_running(demo: Demo) -> None:
+    steps.keep_feeding(demo)
+    console.print("The chain runs on; Ctrl-C ends it.")
+    while True:
+        steps.check_processes(demo)
+        time.sleep(1)

@@ -1,0 +1,204 @@
+"""The demo: the chain on real servers, a simulated cloud with faults beside this machine, and what the chain said."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from elasticsearch import Elasticsearch
+
+from connectors.kafka import admin
+from infra.contract.topics import TopicMap
+from infra.errors import UserError
+from infra.jars import default_jars
+from infra.local import LocalServers
+from jobs.runtime.settings import Settings
+from ops.launcher import topics_of
+from ops.simulator.truth import WINDOW
+from ops.verify.observer import Observer, Result
+
+# Fault, machine, seconds after the start, seconds that it lasts. The model needs a minute to know the machines.
+FAULTS = (
+    "state_change:vm-09@+80s",
+    "malformed:vm-03@+80s/20s",
+    "late:vm-05@+90s/20s",
+    "wrong_clock:vm-06@+90s/20s",
+    "cpu_hog:vm-17@+100s/60s",
+    "new_vm:vm-new@+100s",
+    "log_burst:vm-12@+110s/30s",
+    "silence:vm-20@+120s/60s",
+)
+SIMULATED_SECONDS = 200
+JOBS = ("enrichment", "statistics", "detector", "archive", "indexer")
+# From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
+SETTLE_SECONDS = 90.0
+NANO = 1_000_000_000
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Demo:
+    """Where the demo lives. Its data is its own, below `home`, and begins anew each time."""
+
+    home: Path
+    settings: Settings
+    kafka_port: int
+    elasticsearch_port: int
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, home: Path, kafka_port: int, elasticsearch_port: int, metrics_port: int) -> "Demo":
+        """A demo below `home`."""
+        folder = (home / "demo").resolve()
+        settings = Settings(
+            home=folder,
+            kafka_bootstrap=f"127.0.0.1:{kafka_port}",
+            elasticsearch_url=f"http://127.0.0.1:{elasticsearch_port}",
+            metrics_port=metrics_port,
+            archive_trigger_seconds=15,
+        )
+        return cls(folder, settings, kafka_port, elasticsearch_port)
+
+    @property
+    def servers(self) -> LocalServers:
+        """Its Kafka and Elasticsearch."""
+        return LocalServers(
+            self.home,
+            kafka_port=self.kafka_port,
+            elasticsearch_port=self.elasticsearch_port,
+            jars=default_jars(),
+        )
+
+    @property
+    def topics(self) -> TopicMap:
+        """The map of its generation."""
+        return topics_of(self.settings)
+
+    @property
+    def truth_folder(self) -> Path:
+        """Where the simulator writes down what really happened."""
+        return self.home / "truth"
+
+    def log_of(self, name: str) -> Path:
+        """The log file of a process."""
+        return self.home / "log" / f"{name}.log"
+
+
+@contextmanager
+def running(demo: Demo) -> Iterator[Demo]:
+    """Whatever the demo started ends with it: processes, then servers."""
+    try:
+        yield demo
+    finally:
+        for process in reversed(demo.processes.values()):
+            _end(process)
+        demo.servers.down()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def start_servers(demo: Demo, say: Say) -> None:
+    """A clean folder, Kafka, Elasticsearch, topics."""
+    demo.servers.down()
+    shutil.rmtree(demo.home, ignore_errors=True)
+    demo.log_of("jobs").parent.mkdir(parents=True)
+    demo.servers.up(lambda server, state: say(f"{server}: {state}"))
+    admin.apply(admin.connect(demo.settings.kafka_bootstrap), demo.topics)
+
+
+def start_chain(demo: Demo) -> None:
+    """All jobs, as supervised processes."""
+    _start(demo, "jobs", "run", "all")
+
+
+def start_feeds(demo: Demo) -> None:
+    """The simulated cloud with its faults, and this machine."""
+    faults = [part for fault in FAULTS for part in ("--fault", fault)]
+    duration = f"{SIMULATED_SECONDS}s"
+    _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", str(demo.truth_folder), *faults)
+    _start(demo, "host", "host")
+
+
+def keep_feeding(demo: Demo) -> None:
+    """The simulated cloud goes on, without faults."""
+    _start(demo, "simulate-on", "simulate", "--json", "--truth", str(demo.home / "truth-on"))
+
+
+def _start(demo: Demo, name: str, *arguments: str) -> None:
+    environment = {
+        **os.environ,
+        "KAPPA_HOME": str(demo.home),
+        "KAPPA_KAFKA_BOOTSTRAP": demo.settings.kafka_bootstrap,
+        "KAPPA_ELASTICSEARCH_URL": demo.settings.elasticsearch_url,
+        "KAPPA_METRICS_PORT": str(demo.settings.metrics_port),
+        "KAPPA_ARCHIVE_TRIGGER_SECONDS": str(demo.settings.archive_trigger_seconds),
+        "KAPPA_JARS": str(default_jars()),
+    }
+    with demo.log_of(name).open("ab") as log:
+        command = [sys.executable, "-m", "ops.cli", *arguments]
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    demo.processes[name] = process
+
+
+def healthy_jobs(demo: Demo) -> list[str]:
+    """Those jobs whose /healthz says ok."""
+    return [job for number, job in enumerate(JOBS) if _is_healthy(demo.settings.metrics_port + number)]
+
+
+def _is_healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def check_processes(demo: Demo) -> None:
+    """Raises UserError if something that should run has failed, with the end of its log."""
+    for name, process in demo.processes.items():
+        if process.poll() not in (None, 0):
+            log = demo.log_of(name)
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+            raise UserError(f"{name} ended with code {process.returncode}; the end of {log}:\n{tail}")
+
+
+def simulation_ended(demo: Demo) -> bool:
+    """Whether the simulated faults are over and their truth is whole."""
+    return (demo.truth_folder / "totals.json").exists()
+
+
+class DemoObserver(Observer):
+    """Knows how long the demo's simulation is."""
+
+    def __init__(self, demo: Demo, client: Elasticsearch) -> None:
+        super().__init__(demo.settings, demo.truth_folder, client)
+
+    def outcome(self) -> Result:
+        """The comparison as of now."""
+        return self.result(0, self._end())
+
+    def is_complete(self) -> bool:
+        """Whether the last simulated window has been told in every partition, and all faults are answered."""
+        self.look()
+        return self.told_until() >= self._end() and self.outcome().passed
+
+    def _end(self) -> int:
+        first, _ = self.truth.span()
+        return first - WINDOW + SIMULATED_SECONDS * NANO

@@ -1,0 +1,128 @@
+"""Promote, roll back, drop: what changes for readers, in an order that a crash can't spoil.
+
+The topic `generations` is written first, aliases and Delta pointer follow. If they can't, the same command makes them
+right; `kappa replay status` shows where they lead.
+"""
+
+import shutil
+import time
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from elasticsearch import Elasticsearch
+from pyspark.sql import SparkSession
+
+from connectors.kafka import admin
+from connectors.kafka.offsets import Log
+from connectors.sinks.elasticsearch import connect
+from infra.contract.topics import LIVE, load_topics
+from infra.errors import UserError
+from jobs.indexer.indexer import KINDS, index_of
+from jobs.runtime.settings import Settings
+from ops.replay import run, views
+from ops.replay.progress import CatchUp, Watched
+from ops.replay.registry import Promotion, Registry, write
+
+PATIENCE_SECONDS = 60.0
+
+
+def elasticsearch(settings: Settings) -> Elasticsearch:
+    """A client of the settings' Elasticsearch."""
+    return connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
+
+
+def watch(name: str, registry: Registry, settings: Settings) -> Watched:
+    """The means to see how far a generation is."""
+    topics = registry.topics(name, load_topics(settings.topics_file))
+    return Watched(registry.find(name), topics, settings, Log(settings.kafka_bootstrap))
+
+
+def check_caught_up(watched: Watched, patience: float = PATIENCE_SECONDS) -> None:
+    """Raises UserError unless the generation follows the log and has read, within a while, all that is there now."""
+    name = watched.generation.name
+    if not watched.generation.follows:
+        raise UserError(
+            f"generation={name}: ends at {watched.generation.until} and does not follow the log; or --force"
+        )
+    catch_up, deadline = CatchUp(watched), time.monotonic() + patience
+    while group := catch_up.look():
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"generation={name}: {group} is {watched.behind(group)} records behind; wait for "
+                "`kappa replay status` to say 0, or --force"
+            )
+        time.sleep(0.5)
+
+
+def promote(name: str, registry: Registry, settings: Settings, spark: SparkSession) -> Promotion:
+    """Let readers see a generation; the one that they saw before is remembered.
+
+    Promoting again what is promoted makes aliases and tables right, should an earlier attempt have been cut.
+    """
+    declared = load_topics(settings.topics_file)
+    wanted = views.indices(name, registry, declared)
+    client = elasticsearch(settings)
+    views.check_indices(client, wanted)
+    rows = views.locations(name, registry, settings)
+    before = registry.promotion
+    after = before if before.generation == name else Promotion(generation=name, previous=before.generation)
+    write(settings.kafka_bootstrap, after)
+    views.switch_aliases(client, wanted)
+    views.switch_tables(spark, rows, settings)
+    _keep_as_declared(name, registry, settings)
+    return after
+
+
+def _keep_as_declared(name: str, registry: Registry, settings: Settings) -> None:
+    """A promoted generation's topics keep as long as the map says; what is older is in the archive and the indices."""
+    topics = registry.topics(name, load_topics(settings.topics_file))
+    own = {t.name: t.config for key, t in topics.topics.items() if t.derived and topics.owns(key)}
+    retention = {name: {"retention.ms": c["retention.ms"]} for name, c in own.items() if "retention.ms" in c}
+    admin.set_config(admin.connect(settings.kafka_bootstrap), retention)
+
+
+def check_droppable(name: str, registry: Registry, settings: Settings) -> None:
+    """Raises UserError if readers see the generation, another one reads from it, or its jobs run here."""
+    if name in registry.lineage(registry.promotion.generation):
+        raise UserError(f"generation={name}: readers see it; promote another one first")
+    for other in registry.names:
+        if other != name and name in registry.lineage(other):
+            raise UserError(f"generation={name}: {other} reads from it; drop that one first")
+    if (pid := run.running(settings.model_copy(update={"generation": name}))) is not None:
+        raise UserError(f"generation={name}: process {pid} runs it; end that first (kill {pid})")
+
+
+def drop(name: str, registry: Registry, settings: Settings) -> None:
+    """Delete what a generation has: topics, consumer groups, indices, checkpoints, Delta tables.
+
+    Of the live one, the archive's `log` stays: it holds the telemetry that later replays may need.
+    """
+    topics = registry.topics(name, load_topics(settings.topics_file))
+    client = admin.connect(settings.kafka_bootstrap)
+    own_topics = [topic.name for key, topic in topics.topics.items() if topic.derived and topics.owns(key)]
+    admin.delete(client, [*own_topics, *registry.find(name).replay.restored])
+    groups = [g.group_id for g in client.list_consumer_groups().result().valid if _is_of(g.group_id, name)]
+    for answer in client.delete_consumer_groups(groups).values() if groups else ():
+        try:
+            answer.result()
+        except KafkaException as error:
+            raise UserError(f"generation={name}: {error.args[0].str()}; end its jobs first") from error
+    for kind in KINDS.values():
+        elasticsearch(settings).indices.delete(index=index_of(kind, name), ignore_unavailable=True)
+    own = settings.model_copy(update={"generation": name})
+    _remove(own.checkpoint_of(""))
+    for table in [key for key, topic in topics.topics.items() if topic.archive == "parsed"]:
+        _remove(own.delta_of(table))
+    if name != LIVE:
+        _remove(own.delta_of(""))
+        write(settings.kafka_bootstrap, registry.find(name).model_copy(update={"state": "dropped"}))
+
+
+def _is_of(group: str | None, generation: str) -> bool:
+    return bool(group and group.startswith(f"kappa.{generation}."))
+
+
+def _remove(folder: str) -> None:
+    if "://" in folder:
+        raise UserError(f"{folder}: is not a local folder; remove it by its store's own tool, then drop again")
+    shutil.rmtree(Path(folder), ignore_errors=True)

@@ -1,0 +1,118 @@
+"""The topic `generations`: the truth about which generations there are, how each was planned, and which is promoted.
+
+Compacted by key: a generation's name holds its plan and state, `@promoted` which generation readers see. Everything
+else (aliases, the Delta pointer, which processes run) follows from it and can be made right again by it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from connectors.kafka import admin
+from connectors.kafka.producer import write_now
+from connectors.kafka.reader import read_topic
+from infra.contract.topics import LIVE, TopicMap
+from infra.errors import UserError
+from jobs.runtime.replay import Replay
+
+TOPIC = "generations"
+PROMOTED = "@promoted"
+CHAIN = ("enrichment", "statistics", "detector", "archive", "indexer")  # each with all that follow it
+
+
+class Generation(BaseModel):
+    """What `kappa replay start` planned; what it doesn't compute itself, it reads from the generation `base`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    base: str
+    jobs: tuple[str, ...]
+    begin: str = "earliest"  # as given
+    until: str = "follow"
+    begin_ms: int | None = None  # of a time
+    source: Literal["kafka", "delta"] = "kafka"
+    settings: dict[str, str] = {}  # environment of its jobs
+    ref: str | None = None  # the commit whose code it runs
+    savepoint: str | None = None
+    replay: Replay = Replay()
+    state: Literal["restoring", "replaying", "caught up", "dropped"] = "replaying"
+
+    @property
+    def follows(self) -> bool:
+        """Whether it goes on with the log, once it has caught up."""
+        return not self.replay.end
+
+    def check_runs(self, job: str) -> None:
+        """Raises UserError if `job` is not one of its jobs, or if it was dropped."""
+        if self.state == "dropped":
+            raise UserError(f"generation={self.name}: was dropped; start another one by `kappa replay start`")
+        if job not in self.jobs:
+            raise UserError(f"generation={self.name}: runs {', '.join(self.jobs)}; {job} is {self.base}'s")
+
+
+class Promotion(BaseModel):
+    """Which generation readers see, and which they saw before."""
+
+    model_config = ConfigDict(frozen=True)
+
+    generation: str = LIVE
+    previous: str | None = None
+
+
+@dataclass
+class Registry:
+    """What the topic says."""
+
+    generations: dict[str, Generation] = field(default_factory=dict)
+    promotion: Promotion = field(default_factory=Promotion)
+
+    @classmethod
+    def read(cls, bootstrap: str) -> "Registry":
+        """As of now; empty if the broker has no such topic.
+
+        Raises UserError if no broker answers.
+        """
+        admin.connect(bootstrap)
+        registry = cls()
+        latest = {(m.key() or b"").decode(): m.value() or b"" for m in read_topic(bootstrap, TOPIC)}
+        for key, value in latest.items():
+            if key == PROMOTED:
+                registry.promotion = Promotion.model_validate_json(value)
+            else:
+                registry.generations[key] = Generation.model_validate_json(value)
+        return registry
+
+    def find(self, name: str) -> Generation:
+        """Raises UserError if there is no such generation. The live one has no plan: it is the whole chain, always."""
+        if name == LIVE:
+            return Generation(name=LIVE, base=LIVE, jobs=CHAIN, state="caught up")
+        if name not in self.generations or self.generations[name].state == "dropped":
+            raise UserError(f"generation={name!r}: there is none; there are {', '.join(self.names)}")
+        return self.generations[name]
+
+    @property
+    def names(self) -> list[str]:
+        """Of those that were not dropped."""
+        return [LIVE, *(g.name for g in self.generations.values() if g.state != "dropped")]
+
+    def topics(self, name: str, declared: TopicMap) -> TopicMap:
+        """The map of a generation; one that nobody has planned runs the whole chain."""
+        generation = self.generations.get(name)
+        if name == LIVE or generation is None:
+            return declared.in_generation(name)
+        return declared.in_generation(name, generation.jobs).based_on(self.topics(generation.base, declared))
+
+    def lineage(self, name: str) -> list[str]:
+        """The generation and those that it reads from, directly or not."""
+        generation = self.generations.get(name)
+        partial = generation is not None and CHAIN[0] not in generation.jobs
+        return [name, *(self.lineage(generation.base) if generation and partial else ())]
+
+
+def write(bootstrap: str, record: Generation | Promotion) -> None:
+    """Add a record to the topic; it is on the broker when this returns."""
+    key = record.name if isinstance(record, Generation) else PROMOTED
+    write_now(bootstrap, TOPIC, key, orjson.dumps(record.model_dump(mode="json"), option=orjson.OPT_NON_STR_KEYS))

@@ -1,0 +1,215 @@
+"""Starts a planned generation and runs its jobs until they have caught up, or for as long as they are to follow."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+
+from connectors.kafka import admin
+from connectors.kafka.offsets import Log
+from infra.contract.topics import TopicMap, load_topics
+from infra.errors import UserError
+from jobs.runtime.replay import matching
+from jobs.runtime.session import open_session
+from jobs.runtime.settings import Settings
+from jobs.runtime.supervisor import Child, tend_all
+from ops.replay.plan import inputs
+from ops.replay.progress import CatchUp, Progress, Watched
+from ops.replay.registry import Generation, Registry, write
+from ops.replay.restore import create_topics
+from ops.savepoints import savepoints
+from ops.savepoints.savepoints import Savepoint
+
+POLL_SECONDS = 1.0
+FOR_EVER = "-1"
+
+Report = Callable[[Progress, str | None], None]  # what was reached; who is waited for, None: nobody
+
+
+def begin(generation: Generation, saved: Savepoint | None, registry: Registry, settings: Settings) -> None:
+    """Check what can be checked, then create what the generation needs and write its plan down.
+
+    Raises UserError, before anything is created, if its condition or its savepoint doesn't fit.
+    """
+    registry.generations[generation.name] = generation
+    topics = registry.topics(generation.name, load_topics(settings.topics_file))
+    own = settings.model_copy(update={"generation": generation.name})
+    os.environ.update(generation.settings)
+    if generation.replay.where:
+        _check_where(generation, topics, settings)
+    if saved:
+        savepoints.check_starts(saved, generation)
+        savepoints.check_fits(saved, own, topics, Log(settings.kafka_bootstrap))
+    prepare(generation, topics, settings)
+    if generation.source == "delta":
+        create_topics(generation, topics, settings)
+    if saved:
+        savepoints.restore(saved, own, topics)
+    write(settings.kafka_bootstrap, generation)
+
+
+def _check_where(generation: Generation, topics: TopicMap, settings: Settings) -> None:
+    (topic,) = inputs(generation.jobs[0], topics)
+    spark = open_session("kappa.replay", settings)
+    try:
+        matching(spark.createDataFrame([], "value binary"), topic, str(generation.replay.where))
+    except AnalysisException as error:  # also of what can't be parsed
+        raise UserError(f"--where {generation.replay.where!r}: {str(error).splitlines()[0]}") from None
+    finally:
+        spark.stop()
+
+
+def prepare(generation: Generation, topics: TopicMap, settings: Settings) -> None:
+    """Create the generation's own topics.
+
+    They keep everything until it is promoted: records carry the times of the log that is replayed, and retention goes
+    by these, so what is older than it would be deleted while it is being written.
+    """
+    client = admin.connect(settings.kafka_bootstrap)
+    own = [topic for key, topic in topics.topics.items() if topic.derived and topics.owns(key)]
+    admin.apply(client, own)
+    admin.set_config(client, {topic.name: {"retention.ms": FOR_EVER} for topic in own if topic.cleanup == "delete"})
+
+
+def run(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) -> None:
+    """Run the jobs as processes; returns once they have caught up (but for `stay`: when `stop` is set).
+
+    Raises UserError if one of them refuses to run.
+    """
+    codes: list[int] = []
+    ended = threading.Event()
+
+    def tend() -> None:
+        codes.append(tend_all(_children(watched), watched.settings, ended))
+        stop.set()
+
+    with _only_one(watched.settings):
+        tending = threading.Thread(target=tend, name="supervisor")
+        tending.start()
+        try:
+            _watch(watched, stop, report, stay=stay)
+        finally:
+            ended.set()
+            tending.join()
+    if codes[0]:
+        raise UserError(
+            f"generation={watched.generation.name}: a job refuses to run; see {log_folder(watched.settings)}"
+        )
+
+
+def _watch(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) -> None:
+    catch_up: CatchUp | None = CatchUp(watched)
+    while not stop.wait(POLL_SECONDS):
+        waiting = catch_up.look() if catch_up else None
+        report(watched.progress(), waiting)
+        if waiting is None and catch_up:
+            catch_up = None
+            done = watched.generation.model_copy(update={"state": "caught up"})
+            write(watched.settings.kafka_bootstrap, done)
+            if not stay:
+                return
+
+
+def _children(watched: Watched) -> list[Child]:
+    settings, ref = watched.settings, watched.generation.ref
+    folder = log_folder(settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    code = checkout(ref, settings) if ref else None
+    environment = {"KAPPA_TRIGGER_SECONDS": "0.2", **os.environ} | {
+        "KAPPA_GENERATION": watched.generation.name,
+        "KAPPA_KAFKA_BOOTSTRAP": settings.kafka_bootstrap,
+        "KAPPA_ELASTICSEARCH_URL": settings.elasticsearch_url,
+        "KAPPA_HOME": str(settings.home.resolve()),
+        "KAPPA_METRICS_PORT": "0",
+    }
+    return [Child(job, dict(environment), folder / f"{job}.log", code) for job in watched.generation.jobs]
+
+
+def detach(name: str, settings: Settings) -> Path:
+    """`kappa replay resume NAME` in the background; gives its log."""
+    folder = log_folder(settings.model_copy(update={"generation": name}))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "replay.log"
+    with path.open("ab") as log:
+        command = [sys.executable, "-m", "ops.cli", "replay", "resume", name]
+        environment = {
+            **os.environ,
+            "KAPPA_HOME": str(settings.home.resolve()),
+            "KAPPA_KAFKA_BOOTSTRAP": settings.kafka_bootstrap,
+        }
+        subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    return path
+
+
+def log_folder(settings: Settings) -> Path:
+    """Where the jobs of a generation log to."""
+    return settings.home.resolve() / "log" / settings.generation
+
+
+def checkout(ref: str, settings: Settings) -> Path:
+    """The project's code as of a git commit, in a folder below home.
+
+    Raises UserError if there is no such commit, or the project is not a git work tree.
+    """
+    project = Path(__file__).parents[2]
+    commit = _git(project, "rev-parse", "--verify", f"{ref}^{{commit}}")
+    folder = settings.home.resolve() / "code" / commit
+    if not folder.exists():
+        _git(project, "worktree", "add", "--detach", str(folder), commit)
+    return folder
+
+
+def _git(project: Path, *command: str) -> str:
+    done = subprocess.run(["git", "-C", str(project), *command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"--ref: git {command[0]}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def pid_file(settings: Settings) -> Path:
+    """Where the process that runs a generation on this machine writes its pid."""
+    return log_folder(settings) / "replay.pid"
+
+
+def running(settings: Settings) -> int | None:
+    """The pid of the process that runs the generation here, if there is one."""
+    try:
+        pid = int(pid_file(settings).read_text())
+        os.kill(pid, 0)
+    except (OSError, ValueError):
+        return None
+    return pid
+
+
+@contextmanager
+def _only_one(settings: Settings) -> Iterator[None]:
+    if (pid := running(settings)) is not None:
+        raise UserError(f"generation={settings.generation}: process {pid} runs it here already; end that one first")
+    pid_file(settings).parent.mkdir(parents=True, exist_ok=True)
+    pid_file(settings).write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        pid_file(settings).unlink(missing_ok=True)
+
+
+class Pace:
+    """Records a second over the last half minute."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+
+    def rate(self, done: int) -> float:
+        """With `done` records by now."""
+        now = time.monotonic()
+        self._seen = [(at, count) for at, count in self._seen if now - at < 30] + [(now, done)]
+        (first, before), (last, after) = self._seen[0], self._seen[-1]
+        return (after - before) / (last - first) if last > first else 0.0

@@ -1,0 +1,107 @@
+"""What readers see: the Elasticsearch aliases, and the Delta table `current` that says where each table is.
+
+Both follow from the promoted generation. The aliases are moved by one `update_aliases` call, which Elasticsearch
+applies as a whole; `current` is overwritten by one commit, and a reader of any version of it sees one generation.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from elasticsearch import ConnectionError, Elasticsearch
+from pyspark.sql import DataFrame, SparkSession
+
+from infra.contract.topics import TopicMap, load_topics
+from infra.errors import UserError
+from jobs.indexer.batch import Kind
+from jobs.indexer.indexer import KINDS, index_of
+from jobs.runtime.settings import Settings
+from ops.replay.registry import CHAIN, Registry
+
+CURRENT = "current"
+POINTER = "table string, generation string, path string"
+
+
+def indices(generation: str, registry: Registry, declared: TopicMap) -> dict[Kind, list[str]]:
+    """By kind of document, the indices that together hold what a generation says.
+
+    A generation that begins in the middle of the chain leaves the rest to the one that it is based on. Of a topic that
+    several jobs write, each generation holds the part of its own jobs.
+    """
+    found: dict[Kind, list[str]] = {kind: [] for kind in KINDS.values()}
+    for key, kind in KINDS.items():
+        for name in registry.lineage(generation):
+            jobs = registry.generations[name].jobs if name in registry.generations else CHAIN
+            if declared[key].is_written_by(jobs):
+                found[kind].append(index_of(kind, name))
+            if set(declared[key].written_by) <= set(jobs):
+                break
+    return found
+
+
+def check_indices(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
+    """Raises UserError if Elasticsearch can't be reached or lacks an index. What was written last can be seen after."""
+    try:
+        for index in (index for names in wanted.values() for index in names):
+            if not client.indices.exists(index=index):
+                raise UserError(f"index {index!r} is not there: has the generation's indexer run?")
+            client.indices.refresh(index=index)
+    except ConnectionError as error:
+        raise UserError(f"KAPPA_ELASTICSEARCH_URL: Elasticsearch does not answer: {error.message}") from error
+
+
+def switch_aliases(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
+    """Let each alias `kappa-<kind>` lead to these indices and no others, all at once."""
+    actions: list[dict[str, Any]] = []
+    for kind, names in wanted.items():
+        alias = f"kappa-{kind}"
+        present = client.indices.get_alias(name=alias).body if client.indices.exists_alias(name=alias) else {}
+        actions += [{"add": {"index": index, "alias": alias}} for index in names]
+        actions += [{"remove": {"index": index, "alias": alias}} for index in present if index not in names]
+    client.indices.update_aliases(actions=actions)
+
+
+def aliases(client: Elasticsearch) -> dict[str, list[str]]:
+    """Where each alias leads now."""
+    names = [f"kappa-{kind}" for kind in KINDS.values()]
+    return {
+        alias: sorted(client.indices.get_alias(name=alias).body)
+        for alias in names
+        if client.indices.exists_alias(name=alias)
+    }
+
+
+def locations(generation: str, registry: Registry, settings: Settings) -> list[tuple[str, str, str]]:
+    """(table, generation, path) of each Delta table with typed columns, as a generation's readers see it."""
+    found = []
+    for key, topic in load_topics(settings.topics_file).topics.items():
+        if topic.archive == "parsed":
+            owner = next(name for name in registry.lineage(generation) if _runs(name, topic.written_by[0], registry))
+            path = settings.model_copy(update={"generation": owner}).delta_of(key)
+            found.append((key, owner, path))
+    return found
+
+
+def _runs(generation: str, job: str, registry: Registry) -> bool:
+    return job in (registry.generations[generation].jobs if generation in registry.generations else CHAIN)
+
+
+def switch_tables(spark: SparkSession, rows: Iterable[tuple[str, str, str]], settings: Settings) -> None:
+    """Overwrite `current` in one commit."""
+    frame = spark.createDataFrame(list(rows), POINTER).coalesce(1)
+    frame.write.format("delta").mode("overwrite").save(pointer(settings))
+
+
+def pointer(settings: Settings) -> str:
+    """Where the table `current` is."""
+    return settings.model_copy(update={"generation": CURRENT}).delta_of("tables")
+
+
+def read_table(spark: SparkSession, table: str, settings: Settings) -> DataFrame:
+    """A Delta table of the promoted generation, e.g. `novelties`.
+
+    Raises UserError if there is no such table.
+    """
+    rows = spark.read.format("delta").load(pointer(settings)).where(f"table = '{table}'").collect()
+    if not rows:
+        raise UserError(f"table {table!r}: not in {pointer(settings)}")
+    return spark.read.format("delta").load(rows[0].path)

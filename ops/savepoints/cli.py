@@ -1,0 +1,102 @@
+"""`kappa savepoint`: a job's checkpoint, positions and markers, kept for later."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from infra.contract.topics import load_topics
+from jobs.runtime.session import open_session
+from jobs.runtime.settings import load_settings
+from ops.replay.registry import Registry
+from ops.savepoints import savepoints
+
+app = typer.Typer(help="Keep a job as it stands, and start from there again.", no_args_is_help=True)
+console = Console(width=None if sys.stdout.isatty() else 160)
+errors = Console(stderr=True)
+
+Name = Annotated[str, typer.Argument(help="A savepoint.")]
+Generation = Annotated[str | None, typer.Option(help="Whose job. [live]")]
+
+
+@app.command()
+def create(
+    name: Name,
+    job: Annotated[str, typer.Option(help="enrichment, statistics or detector.")],
+    generation: Generation = None,
+) -> None:
+    """Keep a job as of its last batch. It may run: it doesn't notice.
+
+    Example: kappa savepoint create before-upgrade --job detector
+    """
+    settings = load_settings(generation=generation)
+    spark = open_session("kappa.savepoint", settings)
+    try:
+        saved = savepoints.create(name, job, settings, spark)
+    finally:
+        spark.stop()
+    _tell(saved)
+
+
+@app.command("list")
+def list_savepoints(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the savepoints.
+
+    Example: kappa savepoint list
+    """
+    found = savepoints.every(load_settings())
+    if as_json:
+        typer.echo(json.dumps([saved.model_dump(mode="json") for saved in found], indent=1))
+        return
+    table = Table("savepoint", "job", "generation", "batch", "settled", box=None, header_style="bold")
+    for saved in found:
+        table.add_row(saved.name, saved.job, saved.generation, str(saved.batch), "yes" if saved.is_settled else "no")
+    console.print(table)
+
+
+@app.command()
+def restore(name: Name, generation: Generation = None) -> None:
+    """Put a savepoint in place as its job's checkpoint. The job must be stopped.
+
+    Into its own generation only if the job has written nothing since. To go on from an older one, start a generation:
+    `kappa replay start --from savepoint:NAME`.
+
+    Example: kappa savepoint restore before-upgrade
+    """
+    settings = load_settings()
+    saved = savepoints.find(name, settings)
+    settings = settings.model_copy(update={"generation": generation or saved.generation})
+    topics = Registry.read(settings.kafka_bootstrap).topics(settings.generation, load_topics(settings.topics_file))
+    savepoints.restore(saved, settings, topics)
+    errors.print(f"{saved.job} of {settings.generation} goes on after batch {saved.batch}")
+
+
+@app.command()
+def export(name: Name, file: Annotated[Path, typer.Argument(help="A new file, e.g. detector.tgz.")]) -> None:
+    """Write a savepoint into one file.
+
+    Example: kappa savepoint export before-upgrade before-upgrade.tgz
+    """
+    settings = load_settings()
+    savepoints.export(savepoints.find(name, settings), settings, file)
+    errors.print(f"{file}: {file.stat().st_size:,} bytes")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="What `export` has written.")],
+    name: Annotated[str | None, typer.Option("--as", help="Another name. [the one that it has]")] = None,
+) -> None:
+    """Read a savepoint from a file.
+
+    Example: kappa savepoint import before-upgrade.tgz
+    """
+    _tell(savepoints.take_in(file, name, load_settings()))
+
+
+def _tell(saved: savepoints.Savepoint) -> None:
+    errors.print(f"{saved.name}: {saved.job} of {saved.generation} after batch {saved.batch}, {saved.shards} shards")

@@ -1,0 +1,392 @@
+"""Savepoints: a job's checkpoint, positions and progress markers as of one batch, to be started from again.
+
+A savepoint is a folder beside the checkpoints: `checkpoint/` is the copy; `savepoint.json`, written last, says where it
+fits. It may be taken from a job that runs; the job doesn't notice.
+"""
+
+import io
+import tarfile
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import orjson
+from confluent_kafka import Consumer, TopicPartition
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import SparkSession
+
+from connectors.kafka.client import client_config
+from connectors.kafka.offsets import Log
+from connectors.sinks.kafka import SinkSettings, open_consumer, read_markers
+from infra.contract.topics import LIVE, TopicMap
+from infra.errors import UserError
+from jobs.detector import job as detector_job
+from jobs.detector import shard as detector
+from jobs.detector.settings import DetectorSettings
+from jobs.enrichment import job as enrichment_job
+from jobs.runtime.fold import KEY, Input
+from jobs.runtime.packed_state import Parts, unpack
+from jobs.runtime.replay import Offsets
+from jobs.runtime.settings import Settings
+from jobs.statistics import job as statistics_job
+from jobs.statistics import shard as statistics
+from jobs.statistics.settings import load_windows
+from jobs.statistics.state import PLACE
+from ops.replay.plan import SETTINGS, by_place
+from ops.replay.registry import Generation
+from ops.savepoints.store import Store, copy_checkpoint
+from ops.state.state import OPERATOR, moved, partitions, shards
+
+MANIFEST = "savepoint.json"
+JOBS = {job.name: job for job in (enrichment_job.JOB, statistics_job.JOB, detector_job.JOB)}
+# Settings by which the state is laid out; the others may differ from when it was saved. None: all of them.
+FIXED: dict[str, tuple[str, ...] | None] = {"enrichment": (), "statistics": None, "detector": ("window_seconds",)}
+
+
+class SavedMarker(BaseModel):
+    """The progress marker of one task, see docs/exactly-once.md."""
+
+    model_config = ConfigDict(frozen=True)
+
+    slot: int
+    done: int
+    tasks: int
+
+
+class Savepoint(BaseModel):
+    """What a savepoint was taken of."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    job: str
+    generation: str
+    batch: int  # the last that is done in it
+    planned: bool  # whether the next one has its offsets already
+    run: str  # the checkpoint's identity
+    offsets: Offsets
+    sources: tuple[str, ...]
+    markers: tuple[SavedMarker, ...]
+    driver: int  # batches that the driver has closed
+    shuffle_partitions: int
+    settings: dict[str, Any]
+    layout: dict[str, list[str]]  # of the packed state
+    shards: int
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the markers belong to this batch: nothing was written since the copy was taken."""
+        return self.fits([self.driver, *(marker.done for marker in self.markers)])
+
+    def fits(self, done: list[int]) -> bool:
+        """Whether a job that has written so many batches can go on from here."""
+        return max(done, default=0) <= self.batch + 1 + self.planned
+
+
+def store_of(name: str, settings: Settings) -> Store:
+    """Where a savepoint is."""
+    return Store.of(settings.savepoint_of(name))
+
+
+def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Savepoint:
+    """Take a savepoint of a job of the settings' generation; it has been read back when this returns.
+
+    Raises UserError if the name is taken, or the job has not done a batch.
+    """
+    if job not in JOBS:
+        raise UserError(f"--job {job}: savepoints are taken of {', '.join(JOBS)}")
+    store = store_of(name, settings)
+    if (store / "").names():
+        raise UserError(f"savepoint {name!r}: there is one already; choose another name")
+    try:
+        batch = copy_checkpoint(Store.of(settings.checkpoint_of(job)), store / "checkpoint")
+        saved = _describe(name, job, batch, settings, spark)
+    except BaseException:
+        store.remove()
+        raise
+    store.write(MANIFEST, saved.model_dump_json(indent=1).encode())
+    return saved
+
+
+def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkSession) -> Savepoint:
+    copy = store_of(name, settings) / "checkpoint"
+    query, run = settings.query_of(job), str(orjson.loads(copy.read("metadata"))["id"])
+    states = shards(spark, settings.savepoint_of(name) + "/checkpoint") if job != "enrichment" else {}
+    offsets, sources = _offsets(copy, batch)
+    return Savepoint(
+        name=name,
+        job=job,
+        generation=settings.generation,
+        batch=batch,
+        planned=batch + 1 in copy.batches("offsets"),
+        run=run,
+        offsets=offsets,
+        sources=sources,
+        markers=tuple(_markers(SinkSettings(settings.kafka_bootstrap, query, run, client=settings.client()))),
+        driver=max((m.done for m in _markers(_driver(settings, query, run))), default=0),
+        shuffle_partitions=partitions(copy) if states else settings.shuffle_partitions,
+        settings=_job_settings(job),
+        layout=layout(next(iter(states.values()))) if states else {},
+        shards=len(states),
+    )
+
+
+def _offsets(checkpoint: Store, batch: int) -> tuple[Offsets, tuple[str, ...]]:
+    lines = [line.split(":", 1) for line in checkpoint.read(f"offsets/{batch}").decode().splitlines()[2:]]
+    offsets: Offsets = {}
+    for _, text in lines:
+        for topic, found in orjson.loads(text).items():
+            offsets[topic] = {int(number): offset for number, offset in found.items()}
+    return offsets, tuple(sorted(name for name, _ in lines))
+
+
+def _driver(settings: Settings, query: str, run: str) -> SinkSettings:
+    return SinkSettings(settings.kafka_bootstrap, f"{query}.driver", run, client=settings.client())
+
+
+def _markers(sink: SinkSettings) -> Iterator[SavedMarker]:
+    with open_consumer(sink.connection, sink.group, "read_uncommitted") as consumer:
+        slots = list(consumer.list_topics(sink.progress_topic, 30).topics[sink.progress_topic].partitions)
+        for slot in slots:
+            for marker in read_markers(sink, consumer, [slot]):
+                yield SavedMarker(slot=slot, done=marker.done, tasks=marker.tasks)
+
+
+def layout(state: Parts) -> dict[str, list[str]]:
+    """The names in a packed state and its key: a version of the code that has others can't go on from it."""
+    header, columns = unpack(state)
+    names = sorted({name.partition(PLACE)[0] for name in columns})
+    return {"key": list(KEY), "header": sorted(header), "columns": names}
+
+
+def expected_layout(job: str) -> dict[str, list[str]]:
+    """The layout of the state that the present code writes."""
+    if job == "detector":
+        return layout(detector.fold(None, [], DetectorSettings())[0])
+    if job == "statistics":
+        return layout(statistics.fold(load_windows(), None, Input("events", 0, [], []))[0])
+    return {}
+
+
+def _job_settings(job: str) -> dict[str, Any]:
+    return SETTINGS[job]().model_dump(mode="json") if job in SETTINGS else {}
+
+
+def find(name: str, settings: Settings) -> Savepoint:
+    """Raises UserError if there is no such savepoint, or its creation was cut."""
+    try:
+        return Savepoint.model_validate_json(store_of(name, settings).read(MANIFEST))
+    except FileNotFoundError:
+        known = ", ".join(saved.name for saved in every(settings)) or "none"
+        raise UserError(f"savepoint {name!r}: there is none; there are {known}") from None
+
+
+def every(settings: Settings) -> list[Savepoint]:
+    """All savepoints, by name."""
+    root = store_of("", settings)
+    names = [name for name in root.names() if name.endswith(f"/{MANIFEST}") and name.count("/") == 1]
+    return [Savepoint.model_validate_json(root.read(name)) for name in names]
+
+
+def check_starts(saved: Savepoint, generation: Generation) -> None:
+    """Raises UserError if a generation doesn't begin with the job that a savepoint was taken of."""
+    if saved.job != generation.jobs[0]:
+        raise UserError(
+            f"--job {generation.jobs[0]}: savepoint {saved.name!r} is of {saved.job}; use --job {saved.job}"
+        )
+
+
+def check_fits(saved: Savepoint, settings: Settings, topics: TopicMap, log: Log) -> None:
+    """Raises UserError, naming what differs and what to do, if the present code and log can't go on from a savepoint.
+
+    `settings` are those under which the job will run; the environment holds the job's own.
+    """
+    anew = f"; start a new generation from the log: kappa replay start --job {saved.job} --from earliest"
+    if saved.shuffle_partitions != settings.shuffle_partitions:
+        raise UserError(
+            f"KAPPA_SHUFFLE_PARTITIONS={settings.shuffle_partitions}: the state of savepoint {saved.name!r} is laid "
+            f"out in {saved.shuffle_partitions}; set it to that"
+        )
+    now, fixed = _job_settings(saved.job), FIXED[saved.job]
+    for field in fixed if fixed is not None else now:
+        if now.get(field) != saved.settings.get(field):
+            raise UserError(
+                f"{saved.job}.{field}={now.get(field)!r}: the state of savepoint {saved.name!r} was made with "
+                f"{saved.settings.get(field)!r} and can't be converted{anew}"
+            )
+    if saved.layout and (differs := _differences(saved.layout, expected_layout(saved.job))):
+        raise UserError(f"savepoint {saved.name!r}: this version of {saved.job} has another state ({differs}){anew}")
+    reads = JOBS[saved.job].sources(topics)
+    if gone := set(saved.sources) - reads.keys():
+        raise UserError(
+            f"savepoint {saved.name!r}: reads the sources {', '.join(sorted(gone))}, the job no longer{anew}"
+        )
+    if gone := saved.offsets.keys() - {name for names in reads.values() for name in names} - _own(saved, topics).keys():
+        raise UserError(
+            f"savepoint {saved.name!r}: reads the topics {', '.join(sorted(gone))}, "
+            f"generation {settings.generation!r} doesn't{anew}"
+        )
+    _check_offsets(saved, log, anew)
+
+
+def _own(saved: Savepoint, topics: TopicMap) -> dict[str, str]:
+    """Topics of the savepoint's generation -> those that this one has of its own instead."""
+    suffix = "" if saved.generation == LIVE else f".{saved.generation}"
+    names = {key + suffix: topic.name for key, topic in topics.topics.items() if topic.derived and topics.owns(key)}
+    return {then: now for then, now in names.items() if then in saved.offsets and then != now}
+
+
+def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> str:
+    changes = [
+        f"{sign}{name}"
+        for part in one.keys() | other.keys()
+        for sign, names in (
+            ("-", set(one.get(part, ())) - set(other.get(part, ()))),
+            ("+", set(other.get(part, ())) - set(one.get(part, ()))),
+        )
+        for name in sorted(names)
+    ]
+    return ", ".join(sorted(changes))
+
+
+def _check_offsets(saved: Savepoint, log: Log, anew: str) -> None:
+    known = {topic for topic, _ in log.places(log.admin.list_topics(timeout=30).topics)}
+    for topic in saved.offsets:
+        if topic not in known:
+            raise UserError(
+                f"savepoint {saved.name!r}: topic {topic!r} is not on {log.bootstrap}; is it another cluster?"
+            )
+    starts, ends = log.starts(saved.offsets), log.ends(saved.offsets)
+    for place, offset in by_place(saved.offsets).items():
+        if not starts.get(place, 0) <= offset <= ends.get(place, -1):
+            raise UserError(
+                f"savepoint {saved.name!r}: stands at offset {offset} of {place[0]}/{place[1]}, which now holds "
+                f"{starts.get(place, 0)} to {ends.get(place, 0)}: retention took it, or it is another cluster{anew}"
+            )
+
+
+def restore(saved: Savepoint, settings: Settings, topics: TopicMap) -> None:
+    """Put a savepoint in place as its job's checkpoint in the settings' generation, with the markers that it needs.
+
+    Into its own generation only if the job has written nothing since, so that nothing is written twice; a generation
+    that has no markers yet gets them, under an identity of its own.
+
+    Raises UserError if it doesn't fit.
+    """
+    check_fits(saved, settings, topics, Log(settings.kafka_bootstrap))
+    query = settings.query_of(saved.job)
+    done = [
+        m.done for m in _markers(SinkSettings(settings.kafka_bootstrap, query, saved.run, client=settings.client()))
+    ]
+    done += [m.done for m in _markers(_driver(settings, query, saved.run))]
+    same = settings.generation == saved.generation
+    if done and not (same and saved.fits(done)):
+        raise UserError(
+            f"generation={settings.generation}: its {saved.job} has written until batch {max(done) - 1}, the savepoint "
+            f"{saved.name!r} ends with {saved.batch}: going on from there would write again what is there already; "
+            f"kappa replay start --job {saved.job} --from savepoint:{saved.name} --as NAME"
+        )
+    if same and not saved.is_settled:
+        raise UserError(
+            f"savepoint {saved.name!r}: was taken while its job went on; in its own generation it would write again "
+            f"what is there already. Stop the job and take another, or start a new generation from this one"
+        )
+    identity = saved.run if same else str(uuid.uuid4())
+    own = _own(saved, topics)
+    _put_checkpoint(saved, settings, identity, own)
+    if not done:
+        _put_markers(saved, settings, identity, own, same=same)
+
+
+def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str]) -> None:
+    source, target = store_of(saved.name, settings) / "checkpoint", Store.of(settings.checkpoint_of(saved.job))
+    target.remove()
+    for name in source.names():
+        content = source.read(name)
+        if name.startswith("offsets/"):
+            content = _at_beginning(content, own)
+        elif name.startswith(OPERATOR):
+            content = moved(content, settings.checkpoint_of(saved.job))
+        target.write(name, content)
+    target.write("metadata", orjson.dumps({"id": identity}))
+
+
+def _at_beginning(entry: bytes, own: Mapping[str, str]) -> bytes:
+    """An entry of the offset log in which the generation's own topics take the places of others, unread."""
+    version, metadata, *sources = entry.decode().splitlines()
+    for number, line in enumerate(sources):
+        source, text = line.split(":", 1)
+        read = orjson.loads(text)
+        for then, now in own.items():
+            if then in read:
+                read[now] = dict.fromkeys(read.pop(then), 0)
+        sources[number] = f"{source}:{orjson.dumps(read).decode()}"
+    return "\n".join([version, metadata, *sources]).encode()
+
+
+def _put_markers(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str], *, same: bool) -> None:
+    query, driver = settings.query_of(saved.job), _driver(settings, settings.query_of(saved.job), identity)
+    sink = SinkSettings(settings.kafka_bootstrap, query, identity, client=settings.client())
+    # In a new generation nothing of a batch beyond the savepoint's is written.
+    markers = [m if same else m.model_copy(update={"done": saved.batch + 1}) for m in saved.markers]
+    _commit(sink.bootstrap, sink.group, [_position(sink, m.slot, m.done, m.tasks) for m in markers])
+    _commit(sink.bootstrap, driver.group, [_position(driver, 0, saved.driver if same else saved.batch + 1, 1)])
+    offsets = {topic: found for topic, found in saved.offsets.items() if topic not in own}
+    _commit(sink.bootstrap, query, [TopicPartition(*place, offset) for place, offset in by_place(offsets).items()])
+
+
+def _position(sink: SinkSettings, slot: int, done: int, tasks: int) -> TopicPartition:
+    metadata = orjson.dumps({"run": sink.run, "tasks": tasks}).decode()
+    return TopicPartition(sink.progress_topic, slot, done, metadata=metadata)
+
+
+def _commit(bootstrap: str, group: str, positions: list[TopicPartition]) -> None:
+    consumer = Consumer(client_config(bootstrap, **{"group.id": group, "enable.auto.commit": False}))
+    try:
+        consumer.commit(offsets=positions, asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def export(saved: Savepoint, settings: Settings, file: Path) -> None:
+    """Write a savepoint as one compressed file. Raises UserError if that is there already."""
+    store = store_of(saved.name, settings)
+    if file.exists():
+        raise UserError(f"{file}: is there already; choose another name")
+    with tarfile.open(file, "w:gz") as archive:
+        for name in store.names():
+            content = store.read(name)
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def take_in(file: Path, name: str | None, settings: Settings) -> Savepoint:
+    """Read an exported savepoint into the store of this installation, maybe under another name.
+
+    Raises UserError if it is none, or the name is taken.
+    """
+    try:
+        with tarfile.open(file, "r:gz") as archive:
+            entries = {entry.name: _content(archive, entry) for entry in archive if entry.isfile()}
+        saved = Savepoint.model_validate_json(entries.pop(MANIFEST))
+    except (OSError, KeyError, ValueError, tarfile.TarError) as error:
+        raise UserError(f"{file}: is no exported savepoint: {error}") from error
+    saved = saved.model_copy(update={"name": name or saved.name})
+    store = store_of(saved.name, settings)
+    if store.names():
+        raise UserError(f"savepoint {saved.name!r}: there is one already; use --as")
+    for path in map(PurePosixPath, entries):
+        if path.is_absolute() or ".." in path.parts:
+            raise UserError(f"{file}: holds {str(path)!r}, which would leave the savepoint's folder")
+    for name_within, content in entries.items():
+        store.write(name_within, content)
+    store.write(MANIFEST, saved.model_dump_json(indent=1).encode())
+    return saved
+
+
+def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
+    stream = archive.extractfile(entry)
+    assert stream is not None
+    return stream.read()

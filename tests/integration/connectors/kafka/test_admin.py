@@ -1,0 +1,54 @@
+"""The map against the real broker."""
+
+import uuid
+
+from confluent_kafka import Producer
+
+from connectors.kafka.admin import TopicState, apply, compare, connect
+from infra.contract.topics import TopicMap, load_topics
+
+
+def own(**changes):
+    """Two of the map's topics under names of this test's own."""
+    declared = load_topics().with_overrides(**changes)
+    prefix = uuid.uuid4().hex
+    return TopicMap(
+        {key: declared[key].model_copy(update={"name": f"{prefix}.{key}"}) for key in ("telemetry.syslog", "inventory")}
+    )
+
+
+def test_apply_creates_what_is_missing_and_then_has_nothing_to_do(servers):
+    admin = connect(servers.bootstrap)
+    topics = own()
+    names = [topic.name for topic in topics]
+    assert compare(admin, topics) == [TopicState(name, "missing") for name in names]
+    assert apply(admin, topics) == [TopicState(name, "created") for name in names]
+    assert apply(admin, topics) == [TopicState(name, "same") for name in names]
+
+
+def test_a_difference_is_shown_and_not_changed(servers):
+    admin = connect(servers.bootstrap)
+    topics = own()
+    apply(admin, topics)
+    changed = topics.with_overrides(partitions=7, timestamp="CreateTime")
+    expected = [
+        TopicState(
+            topics["telemetry.syslog"].name,
+            "differs",
+            {"partitions": ("7", "4"), "message.timestamp.type": ("CreateTime", "LogAppendTime")},
+        ),
+        TopicState(topics["inventory"].name, "differs", {"message.timestamp.type": ("CreateTime", "LogAppendTime")}),
+    ]
+    assert apply(admin, changed) == expected
+    assert compare(admin, changed) == expected
+    assert {state.state for state in compare(admin, topics)} == {"same"}
+
+
+def test_a_misspelt_topic_is_not_made_by_writing_to_it(servers):
+    name = uuid.uuid4().hex
+    errors = []
+    producer = Producer({"bootstrap.servers": servers.bootstrap, "message.timeout.ms": 2000})
+    producer.produce(name, b"x", on_delivery=lambda error, _: errors.append(error))
+    producer.flush(20)
+    assert errors[0] is not None
+    assert name not in connect(servers.bootstrap).list_topics(timeout=20).topics

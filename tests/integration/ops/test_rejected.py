@@ -1,0 +1,125 @@
+"""`kappa rejected` on a real broker: a rejection is found, shown, sent again once, and its events reach `events`."""
+
+import json
+import time
+from datetime import timedelta
+
+import orjson
+import pytest
+from confluent_kafka import KafkaException, Producer
+from typer.testing import CliRunner
+
+from connectors.kafka.reader import read_topic
+from infra.contract.topics import TopicMap
+from jobs.enrichment import retry
+from ops.commands import rejected as rejected_cli
+from ops.rejected import GoneError, Rejection, Retry, rejections
+from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
+
+HOUR = 3_600_000_000_000
+
+
+@pytest.fixture(scope="module")
+def topics(servers):
+    with own_map(servers.bootstrap) as mapped:
+        yield mapped
+
+
+@pytest.fixture
+def kappa(servers, topics, monkeypatch):
+    """`kappa rejected ...` on this test's topics: what it printed, as JSON."""
+    monkeypatch.setattr(rejected_cli, "topics_of", lambda _: topics)
+
+    def run(*arguments):
+        done = CliRunner().invoke(rejected_cli.app, [*arguments, "--bootstrap", servers.bootstrap, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    return run
+
+
+def line(value, ahead=0):
+    time_unix_nano = time.time_ns() + ahead
+    return orjson.dumps({"time_unix_nano": time_unix_nano, "machine": "vm-1", "name": "n", "value": value})
+
+
+def send(bootstrap, topic, *values):
+    producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 10_000_000})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def test_a_rejection_goes_through_after_the_fix_and_once(spark, servers, topics, kappa, tmp_path):
+    bootstrap = servers.bootstrap
+    send(bootstrap, topics["telemetry.lines"].name, line(1.0), line(2.0, ahead=HOUR), b"{broken")
+    with running_enrichment(spark, bootstrap, topics, tmp_path):
+        wait_for(lambda: len(list(rejections(bootstrap, topics["events.rejected"].name))) == 2)
+    listed = {row["code"]: row for row in kappa("list")}
+    assert set(listed) == {"future", "not_json"}
+    assert not listed["future"]["retried"]
+    assert kappa("show", listed["not_json"]["id"])["reason"] == "could not be decoded: not_json"
+    assert kappa("retry", "--code", "future") == {"sent": 1, "sent_before": 0, "not_telemetry": 0}
+    assert kappa("retry", "--all") == {"sent": 1, "sent_before": 1, "not_telemetry": 0}
+    assert kappa("retry", "--all") == {"sent": 0, "sent_before": 2, "not_telemetry": 0}
+    assert {row["retried"] for row in kappa("list")} == {True}
+
+    # The fix: clocks may be two hours ahead. The broken record stays broken.
+    fixed = TopicMap(
+        {k: t.model_copy(update={"future": timedelta(hours=2)} if t.format else {}) for k, t in topics.topics.items()}
+    )
+    with running_enrichment(spark, bootstrap, fixed, tmp_path):
+        wait_for(lambda: len(list(rejections(bootstrap, topics["events.rejected"].name))) == 3)
+        accepted = wait_for(lambda: [r for r in records_of(bootstrap, topics["events"].name) if r.get("retried")])
+    assert [record["events"]["value"] for record in accepted] == [[2.0]]
+    assert accepted[0]["id"] + "-future" == listed["future"]["id"]
+    assert accepted[0]["source"] == listed["future"]["source"]
+    ids = [record["id"] for record in records_of(bootstrap, topics["events"].name)]
+    assert len(ids) == len(set(ids)) == 2
+    again = [row for row in kappa("list", "--code", "not_json") if not row["retried"]]
+    assert [row["id"] for row in again] == [listed["not_json"]["id"]]
+
+
+@pytest.fixture
+def rejection(servers, topics):
+    """One that holds only the beginning of a record that stands in its own topic."""
+    topic = topics["telemetry.syslog"].name
+    send(servers.bootstrap, topic, b"y" * 900_000 + b"z" * 50_000)
+    [place] = [message.offset() for message in read_topic(servers.bootstrap, topic)][-1:]
+    source = {"topic": topic, "partition": 0, "offset": place, "timestamp_unix_milli": 1_795_245_484_000}
+    return Rejection(0, 1_000_000 + place, {"source": source, "value": "eHh4", "id": "x", "code": "not_json"})
+
+
+def sent_again(servers, topics, rejection):
+    found = read_topic(servers.bootstrap, topics[retry.TOPIC].name)
+    return [message for message in found if message.key() == rejection.place.encode()]
+
+
+def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, rejection):
+    killed = Retry(servers.bootstrap, topics[retry.TOPIC])
+    killed._producer.begin_transaction()
+    killed._produce(rejection)
+    killed._producer.flush(30)
+    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
+    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 0
+    [message] = sent_again(servers, topics, rejection)
+    assert message.value() == b"xxx"
+    assert message.timestamp() == (1, 1_795_245_484_000)  # the sender's clock
+
+
+def test_a_second_retry_fences_the_first(servers, topics, rejection):
+    first = Retry(servers.bootstrap, topics[retry.TOPIC])
+    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
+    with pytest.raises(KafkaException):
+        first.send([rejection])
+    assert len(sent_again(servers, topics, rejection)) == 1
+
+
+def test_a_cut_record_is_taken_from_its_own_topic(servers, topics, rejection, monkeypatch):
+    monkeypatch.setattr("ops.rejected.REJECTED_BYTES", 3)
+    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
+    [message] = sent_again(servers, topics, rejection)
+    assert len(message.value()) == 950_000
+    rejection.record["source"]["offset"] += 1
+    with pytest.raises(GoneError, match=r"telemetry.syslog/0/\d+"):
+        Retry(servers.bootstrap, topics[retry.TOPIC]).send([Rejection(0, 5, rejection.record)])

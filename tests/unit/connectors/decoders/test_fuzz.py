@@ -1,0 +1,143 @@
+"""Mutated sample bytes and hostile values: every record has a row, and no data point vanishes.
+
+KAPPA_FUZZ sets the number of values for each format (default 1,500). `make test-fuzz` sends 100,000 through enrichment.
+"""
+
+import os
+import random
+import re
+
+import orjson
+import pytest
+
+from connectors.decoders import records
+from connectors.decoders.columns import LARGEST_BYTES
+from connectors.decoders.records import UnusableError
+from tests.fuzz.inputs import FORMATS, HOSTILE, expected, mutate, seeds
+from tests.unit.connectors.decoders import reference, reference_lines
+from tests.unit.connectors.decoders.test_decoders import EXPONENTIAL, HISTOGRAM, SUMMARY, metrics
+
+COUNT = int(os.environ.get("KAPPA_FUZZ", "1500"))
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_mutated_bytes_give_rows_and_lose_no_point(decode, samples, wire_format):
+    rng = random.Random(wire_format)
+    originals = seeds(samples, wire_format)
+    values = [mutate(rng.choice(originals), rng) for _ in range(COUNT)]
+    usable = 0
+    for value, rows in zip(values, decode(wire_format, values), strict=True):
+        assert all((row.error is None) == bool(row.events) for row in rows), value
+        if any(row.error for row in rows):
+            continue
+        usable += 1
+        assert sum(len(row.events) for row in rows) == expected(wire_format, value), value
+    assert usable > COUNT / 10
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_what_is_too_large_is_not_read(decode, samples, wire_format):
+    value = seeds(samples, wire_format)[0].ljust(LARGEST_BYTES + 1)
+    [[row]] = decode(wire_format, [value])
+    assert (row.error, row.events) == ("too_large", None)
+
+
+LARGE_NUMBER = re.compile(rb'(?<!")\b(\d{20,}|[0-9.]+e[0-9]+)')
+
+
+def test_the_jvm_reads_lines_as_the_reference_does(decode, samples):
+    rng = random.Random("lines_json")
+    originals = [*seeds(samples, "lines_json"), LOG]
+    values = [*originals, *(mutate(rng.choice(originals), rng) for _ in range(2 * COUNT))]
+    usable = of_another_shape = 0
+    for value, [row] in zip(values, decode("lines_json", values), strict=True):
+        if LARGE_NUMBER.search(value) or b"\\ud800" in value:
+            continue  # Python's parser rewrites the one, and refuses the other
+        wanted = referenced(value, reference_lines.read)
+        found = of_row(row) if row.kind == "metric" or row.error else of_lines(row)
+        if [found] != wanted:
+            # A key that stands twice, first with another shape.
+            assert "not_line" in {row.error, wanted[0][4]}, value
+            of_another_shape += 1
+            continue
+        usable += not row.error
+    assert usable > COUNT / 10
+    assert of_another_shape <= COUNT / 100
+
+
+LOG = (
+    b'{"time_unix_nano":1795245484412222354,"machine":"pm-1","body":"link 7 is down","severity_text":"warn",'
+    b'"attributes":{"unit":"nova","pid":17}}'
+)
+
+
+def of_lines(row):
+    """The same of log lines, which come as events."""
+    events = [known(event.asDict()) for event in row.events]
+    return row.batch, row.machine, row.resource, events, row.error, row["count"], row.kind
+
+
+def test_the_jvm_reads_otlp_metrics_as_the_reference_does(decode, samples):
+    rng = random.Random("reference")
+    originals = [*seeds(samples, "otlp_metrics_json"), *map(metrics, (HISTOGRAM, EXPONENTIAL, SUMMARY))]
+    values = [*originals, *(mutate(rng.choice(originals), rng) for _ in range(2 * COUNT))]
+    usable = of_another_shape = 0
+    for value, rows in zip(values, decode("otlp_metrics_json", values), strict=True):
+        if LARGE_NUMBER.search(value) or b"\\ud800" in value:
+            continue  # Python's parser rewrites the one, and refuses the other
+        found, wanted = [of_row(row) for row in rows], referenced(value, reference.read)
+        if found != wanted:
+            # A key that stands twice, first with another shape; a time that is a list.
+            assert "not_otlp" in {rows[0].error, wanted[0][4]}, value
+            of_another_shape += 1
+            continue
+        usable += not any(row.error for row in rows)
+    assert usable > COUNT / 10
+    assert of_another_shape <= COUNT / 100
+
+
+def of_row(row):
+    """What the JVM and the reference must agree on."""
+    events = row.json and in_doubles(row.json)
+    times = (row.first_unix_nano, row.last_unix_nano)
+    return row.batch, row.machine, row.resource, row.json and (events, *times), row.error, row["count"], row.kind
+
+
+def in_doubles(text):
+    """Columns in their order, with the values as numbers are read later."""
+    columns = orjson.loads(text)
+    values = [value and repr(float(value)) for value in columns.get("value", ())]
+    return list((columns | {"value": values}).items())
+
+
+def referenced(value, read):
+    """The same by a reference's `read`."""
+    try:
+        batches = read(value)
+    except UnusableError as error:
+        return [(None, None, None, None, str(error), None, "metric")]
+    return [of_batch(*batch) for batch in enumerate(batches)] or [(None, None, None, None, "no_events", None, "metric")]
+
+
+def of_batch(number, batch):
+    machine, resource, events = batch.machine, batch.resource, batch.events
+    if not events or machine is None:
+        error, count = ("no_machine", len(events)) if events else ("no_events", None)
+        return number, machine, resource, None, error, count, batch.kind
+    if batch.kind == "log":
+        as_rows = [event | {"attributes": dict(event["attributes"])} for event in events]
+        return number, machine, resource, list(map(known, as_rows)), None, None, batch.kind
+    rendered = records.render(events)
+    times = (rendered.get("first_unix_nano"), rendered.get("last_unix_nano"))
+    return number, machine, resource, (in_doubles(rendered["json"]), *times), None, None, batch.kind
+
+
+def known(event):
+    """An event without its nulls."""
+    return {name: value for name, value in event.items() if value is not None}
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_hostile_values_give_one_row(decode, wire_format):
+    for name, rows in zip(HOSTILE, decode(wire_format, list(HOSTILE.values())), strict=True):
+        assert len(rows) == 1, name

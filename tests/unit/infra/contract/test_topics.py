@@ -1,0 +1,129 @@
+import copy
+from datetime import timedelta
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.contract.schemas import SCHEMAS
+from infra.contract.topics import format_duration, load_topics, parse_duration
+from infra.errors import UserError
+
+MAP = {
+    "defaults": {
+        "partitions": 4,
+        "retention": "7d",
+        "cleanup": "delete",
+        "timestamp": "CreateTime",
+        "archive": "raw",
+        "key": "any",
+        "about": "a test",
+    },
+    "telemetry": {"lateness": "20s", "future": "10s", "timestamp": "LogAppendTime", "written_by": ["collectors"]},
+    "topics": {
+        "telemetry.a": {"group": "telemetry", "format": "lines_json"},
+        "events": {"shards": "machine", "written_by": ["enrichment"]},
+        "statistics": {"shards": "machine", "written_by": ["statistics"], "retention": "12h"},
+        "inventory": {"cleanup": "compact", "written_by": ["kappa inventory"], "archive": "none"},
+    },
+}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load the map above with one topic's fields changed."""
+
+    def load(topic=None, **fields):
+        sections = copy.deepcopy(MAP)
+        if topic:
+            sections["topics"].setdefault(topic, {}).update(fields)
+        path = tmp_path / "topics.yaml"
+        path.write_text(yaml.safe_dump(sections, sort_keys=False))
+        return load_topics(path)
+
+    return load
+
+
+def test_a_topic_takes_its_own_value_then_the_groups_then_the_default(load):
+    topics = load()
+    assert topics["telemetry.a"].timestamp == "LogAppendTime"
+    assert topics["telemetry.a"].lateness == timedelta(seconds=20)
+    assert topics["telemetry.a"].retention == timedelta(days=7)
+    assert topics["statistics"].config == {
+        "cleanup.policy": "delete",
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": "43200000",
+    }
+    assert topics["inventory"].config == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+
+
+def test_selections(load):
+    topics = load()
+    assert [topic.name for topic in topics.telemetry] == ["telemetry.a"]
+    assert [topic.name for topic in topics.archived] == ["telemetry.a", "events", "statistics"]
+
+
+def test_a_generation_has_its_own_outputs_and_shares_the_inputs(load):
+    topics = load().in_generation("v2")
+    assert topics["events"].name == "events.v2"
+    assert [topic.name for topic in topics] == ["telemetry.a", "events.v2", "statistics.v2", "inventory"]
+    assert load().in_generation("live") == load()
+
+
+def test_overrides_keep_shard_groups_together(load):
+    topics = load().with_overrides(partitions=2, timestamp="CreateTime")
+    assert {key: topic.partitions for key, topic in topics.topics.items()} == {
+        "telemetry.a": 2,
+        "events": 2,
+        "statistics": 2,
+        "inventory": 4,
+    }
+    assert topics["telemetry.a"].timestamp == "CreateTime"
+
+
+@pytest.mark.parametrize(
+    ("topic", "fields", "message"),
+    [
+        ("events", {"partitions": 0}, "events: partitions=0: .*greater than or equal to 1"),
+        ("events", {"retention": "a week"}, "events: retention='a week': write a whole number and a unit"),
+        ("events", {"cleanup": "none"}, "events: cleanup='none': .*'delete' or 'compact'"),
+        ("events", {"partition": 3}, "events: partition=3: Extra inputs"),
+        ("events", {"partitions": 8}, r"statistics.partitions=4: must equal events's 8, both are sharded by machine"),
+        ("events", {"group": "nope"}, "events.group='nope': no such group; there are telemetry"),
+        ("events", {"archive": "parsed"}, "events: archive: parsed needs a schema"),
+        ("Bad Name", {"written_by": ["x"]}, "Bad Name: name='Bad Name'"),
+        ("new", {}, "new: written_by: is missing"),
+        ("new", {"written_by": ["x"], "format": "f"}, "new: a topic with a format needs lateness and future"),
+    ],
+)
+def test_a_wrong_value_names_topic_and_field(load, topic, fields, message):
+    with pytest.raises(UserError, match=message) as caught:
+        load(topic, **fields)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unreadable_file_is_said_in_one_line(tmp_path):
+    (tmp_path / "bad.yaml").write_text("topics: {a: [")
+    for path in (tmp_path / "absent.yaml", tmp_path / "bad.yaml"):
+        with pytest.raises(UserError, match=f"{path.name}: can't be read") as caught:
+            load_topics(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_topic_is_named_with_those_there_are(load):
+    with pytest.raises(UserError, match=r"'nope' is not in the map; it has telemetry.a, events"):
+        load()["nope"]
+
+
+@given(st.integers(min_value=1, max_value=10**12))
+def test_a_duration_survives_its_text(milliseconds):
+    duration = timedelta(milliseconds=milliseconds)
+    assert parse_duration(format_duration(duration)) == duration
+
+
+def test_the_projects_map_names_real_schemas():
+    topics = load_topics()
+    assert {topic.schema_name for topic in topics} - {None} == set(SCHEMAS)
+    assert {"events", "statistics", "novelties"} <= set(topics.topics)
+    assert all(topic.timestamp == "LogAppendTime" for topic in topics.telemetry)

@@ -1,0 +1,38 @@
+import pytest
+from typer.testing import CliRunner
+
+from infra.errors import UserError
+from ops.simulator import cli
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--speed", "fast"], "speed 'fast': use live or max"),
+        (["--speed", "max"], "duration: is missing"),
+        (["--start", "2026-01-01"], "a live simulation starts now"),
+        (["--speed", "max", "--duration", "1h", "--start", "noon"], "start 'noon': write ISO 8601"),
+        (["--speed", "max", "--duration", "1h", "--start", "2999-01-01"], "would end in the future"),
+        (["--duration", "soon"], "duration: 'soon' is not a time"),
+        (["--fault", "nonsense"], "fault 'nonsense': write KIND:MACHINE"),
+        (["--fault", "silence:vm-99@+1s"], "no machine 'vm-99' in the cloud"),
+        (["--topic-format", "xml"], "topic-format 'xml'"),
+        (["--bootstrap", "127.0.0.1:21199"], "no Kafka broker answers"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(arguments, told, tmp_path, monkeypatch):
+    monkeypatch.setattr("connectors.kafka.producer.METADATA_TIMEOUT_S", 1)
+    result = run("--truth", str(tmp_path / "truth"), *arguments)
+    assert isinstance(result.exception, UserError)
+    assert told in str(result.exception)
+    assert not (tmp_path / "truth").exists()
+
+
+def test_help_shows_an_example_and_the_kinds_of_faults():
+    text = run("--help").output
+    assert "kappa simulate --duration 5m --fault cpu_hog:vm-17@+60s" in " ".join(text.split())
+    assert "wrong_clock" in text
