@@ -1,8 +1,8 @@
 """Decoders, one module a wire format: Kafka source rows in, machines' batches of events out.
 
 A module named as a `format` of `infra/topics.yaml` has `decode(df)`: the Kafka columns (key, value, topic, partition,
-offset, timestamp) come out as they went in, with the columns of `infra.contract.schemas.DECODED` beside them (`value` may be
-null where it was decoded).
+offset, timestamp) come out as they went in, with the columns of `infra.contract.schemas.DECODED` beside them (`value`
+may be null where it was decoded).
 
 - One row a machine's batch; a record that can't be decoded gives exactly one row.
 - No data point or log line vanishes: one that is unusable by itself is an event whose `value` or `time_unix_nano` is

@@ -1,8 +1,8 @@
 """The record schemas of the chain, once: Spark schemas, exported as JSON Schema by `kappa topics schema`.
 
 Times are integers, nanoseconds since the Unix epoch, and end in `_unix_nano` as in OTLP. A field that is null is
-absent from the JSON. A record of a sharded topic that has `tick_unix_nano` is a *tick*: it carries no data and says
-that no event earlier than this will follow in its partition.
+absent from the JSON. A record of a sharded topic that has `watermark_unix_nano` is a *watermark*: it carries no data
+and says that no event earlier than this will follow in its partition.
 """
 
 from pyspark.sql.types import (
@@ -94,9 +94,9 @@ EVENTS = _struct(
     resource=STRINGS,
     inventory=INVENTORY_FACTS,
     source=SOURCE,
-    retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the ticks before it
+    retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the watermarks before it
     events=_event_columns(),  # the last in a record: so what is the same in each scrape is the end of its bytes
-    tick_unix_nano=LongType(),
+    watermark_unix_nano=LongType(),
 )
 
 REJECTED = _struct(
@@ -172,7 +172,7 @@ STATISTICS = _struct(
     statistics=_columns(STATISTIC),
     control=CONTROL,  # a control event that came by `events`; beside it only id, machine and time
     time_unix_nano=LongType(),
-    tick_unix_nano=LongType(),
+    watermark_unix_nano=LongType(),
 )
 
 # A series that was surprising in the window that told a novelty.
@@ -221,7 +221,7 @@ NOVELTIES = _struct(
     unit=StringType(),
     text=StringType(),  # a sentence for a person
     feedback=StringType(),  # what a person says of it: not-anomalous
-    tick_unix_nano=LongType(),
+    watermark_unix_nano=LongType(),
 )
 
 CAUSE = _struct(

@@ -9,9 +9,9 @@ from connectors.sinks import delta
 from infra.contract.topics import TopicMap
 from jobs.archive.tables import Table, tables
 from jobs.runtime.checkpoint import Checkpoint
+from jobs.runtime.commits import BatchCommitter
 from jobs.runtime.job import Context
 from jobs.runtime.kill_points import reach
-from jobs.runtime.progress import Closing
 from jobs.runtime.runner import Gate, Queries, run_queries, sink_settings, start_query
 from jobs.runtime.settings import Settings
 
@@ -38,7 +38,7 @@ class TableQuery:
         settings = context.settings
         self.path = settings.delta_of(table.name)
         self.checkpoint = Checkpoint(context.spark, settings.checkpoint_of(self.name))
-        self.closing: Closing | None = None
+        self.committer: BatchCommitter | None = None
 
     def start(self, gate: Gate) -> StreamingQuery:
         """Start it from its checkpoint."""
@@ -50,10 +50,10 @@ class TableQuery:
 
     def _write(self, frame: DataFrame, batch_id: int) -> None:
         query = self.context.settings.query_of(self.name)
-        if self.closing is None:
-            self.closing = Closing(sink_settings(query, self.checkpoint, self.context.settings))
-        self.closing.check(batch_id)
+        if self.committer is None:
+            self.committer = BatchCommitter(sink_settings(query, self.checkpoint, self.context.settings))
+        self.committer.check(batch_id)
         delta.append(frame, self.path, f"{query}.{self.checkpoint.run()}", batch_id, self.table.partition_by)
         reach("written")
-        self.closing.close(batch_id, self.checkpoint.end_offsets(batch_id))
+        self.committer.commit(batch_id, self.checkpoint.end_offsets(batch_id))
         reach("closed")

@@ -34,7 +34,7 @@ class Table:
 
 
 def parse(raw: DataFrame, topic: Topic) -> DataFrame:
-    """The record's fields beside where it stands in the log; ticks, which have no key, are left to the log."""
+    """The record's fields beside where it stands in the log; watermarks, which have no key, are left to the log."""
     assert topic.schema_name
     schema = SCHEMAS[topic.schema_name]
     text = F.col("value").cast("string")

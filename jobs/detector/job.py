@@ -32,13 +32,13 @@ def settings_for(topics: TopicMap) -> DetectorSettings:
 
 def _fold(settings: DetectorSettings, state: Parts | None, batch: Input) -> tuple[Parts, list[Output]]:
     one = Shard(settings, state)
-    before, novelties, tick = one.tick, one.feed(batch.values), one.tick
+    before, novelties, watermark = one.watermark, one.feed(batch.values), one.watermark
     headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
     outputs = [
         Output(novelty["machine"], orjson.dumps(novelty), novelty["time_unix_nano"], headers) for novelty in novelties
     ]
-    if tick > before:
-        outputs.append(Output.of_tick(tick))
+    if watermark > before:
+        outputs.append(Output.of_watermark(watermark))
     return one.dump(), outputs
 
 

@@ -1,6 +1,6 @@
 """The detector's packed fold: all records of one partition of `statistics`, in offset order, through one call.
 
-Windows wait until a tick closes them; then every series of the shard takes the step at once. So the result depends
+Windows wait until a watermark closes them; then every series of the shard takes the step at once. So the result depends
 on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
 """
 
@@ -40,7 +40,7 @@ CONTRIBUTORS = 5  # series that a novelty names
 
 
 def fold(state: Parts | None, records: Sequence[bytes], settings: DetectorSettings) -> tuple[Parts, list[Novelty]]:
-    """Fold JSON records of `statistics` (ticks included) into the state; returns it and the novelties to send."""
+    """Fold JSON records of `statistics` (watermarks included) into the state; returns it and the novelties to send."""
     shard = Shard(settings, state)
     told = shard.feed(records)
     return shard.dump(), told
@@ -79,7 +79,7 @@ class Shard:
         self.orders = Orders(header.get("orders", {}))
         self.first_window: int | None = header["first_window"]
         self.window: int = header["window"]  # the newest one that took its step
-        # The newest one that a tick has closed, if it has data or not.
+        # The newest one that a watermark has closed, if it has data or not.
         self.closed: int = header["closed"]
         self.series = {name: arrays[name] for name in _SERIES_ARRAYS}
         self.life = {name: arrays[name] for name in _MACHINE_ARRAYS}
@@ -114,18 +114,18 @@ class Shard:
         return pack(header, arrays | machines | self.model.dump())
 
     @property
-    def tick(self) -> int:
+    def watermark(self) -> int:
         """What follows is told of windows that end then or later: novelties have the times of windows' ends."""
         return self.closed * self.settings.window_nano + 1
 
     def feed(self, records: Iterable[bytes]) -> list[Novelty]:
-        """Take records in offset order; returns what the ticks among them made known."""
+        """Take records in offset order; returns what the watermarks among them made known."""
         told: list[Novelty] = []
         waiting = [(orjson.loads(raw), raw) for raw in self.pending]
         for raw in records:
             record = orjson.loads(raw)
-            if record.get("tick_unix_nano") is not None:
-                waiting = self._tick(record["tick_unix_nano"], waiting, told)
+            if record.get("watermark_unix_nano") is not None:
+                waiting = self._watermark(record["watermark_unix_nano"], waiting, told)
             elif "control" in record or self._is_ours(record["window"]):
                 waiting.append((record, raw))
         self.pending = [raw for _, raw in waiting]
@@ -134,10 +134,12 @@ class Shard:
     def _is_ours(self, window: Record) -> bool:
         return bool(window["kind"] == "tumbling" and window["size_seconds"] == self.settings.window_seconds)
 
-    def _tick(self, time: int, waiting: list[tuple[Record, bytes]], told: list[Novelty]) -> list[tuple[Record, bytes]]:
+    def _watermark(
+        self, time: int, waiting: list[tuple[Record, bytes]], told: list[Novelty]
+    ) -> list[tuple[Record, bytes]]:
         """Step all windows that end by `time`; returns the records that still wait."""
-        tick = time // self.settings.window_nano
-        self.closed = max(self.closed, tick)
+        watermark = time // self.settings.window_nano
+        self.closed = max(self.closed, watermark)
         due: dict[int, list[Record]] = {}
         later: list[tuple[Record, bytes]] = []
         controls = sorted(
@@ -147,25 +149,25 @@ class Shard:
             if "control" in record:
                 continue
             window = record["window"]["end_unix_nano"] // self.settings.window_nano
-            if window > tick:
+            if window > watermark:
                 later.append((record, raw))
             elif window > self.window:
                 due.setdefault(window, []).append(record)
-        for window in self._windows_to_step(sorted(due), tick):
+        for window in self._windows_to_step(sorted(due), watermark):
             while controls and controls[0][0]["time_unix_nano"] // self.settings.window_nano < window:
                 told += self._obey(controls.pop(0)[0]["control"], window)
             told += self._step(window, due.get(window, []))
             self.window = window
         return later + controls
 
-    def _windows_to_step(self, due: list[int], tick: int) -> list[int]:
+    def _windows_to_step(self, due: list[int], watermark: int) -> list[int]:
         """Those with data, and so many empty ones after each that every silence is seen."""
         if self.first_window is None and not due:
             return []
         patience = 10 * self.settings.silence_windows
         last_heard = int(self.life["last"].max(initial=0)) or due[0]
         windows = set(due)
-        for heard, following in zip([last_heard, *due], [*due, tick + 1], strict=True):
+        for heard, following in zip([last_heard, *due], [*due, watermark + 1], strict=True):
             windows.update(range(max(heard, self.window) + 1, min(following, heard + patience + 1)))
         return sorted(windows)
 

@@ -15,7 +15,7 @@ class Once:
         self._last: dict[tuple[str, int], tuple[int, int]] = {}
 
     def is_new(self, record: dict[str, Any]) -> bool:
-        """Whether this is the first time; ticks and retried records always are."""
+        """Whether this is the first time; watermarks and retried records always are."""
         if "source" not in record or record.get("retried"):
             return True
         source, number = record["source"], int(record["id"].rsplit("-", 1)[1])

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connectors.kafka.client import client_config
 from jobs.runtime.checkpoint import Offsets
-from jobs.runtime.progress import latest_offsets
+from jobs.runtime.watermarks import latest_offsets
 
 log = structlog.get_logger()
 

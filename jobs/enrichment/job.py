@@ -47,7 +47,7 @@ JOB = Job(
     sources=_sources,
     build=_build,
     finish=_finish,
-    ticks="events",
+    watermarks="events",
 )
 
 start = partial(start_job, JOB)

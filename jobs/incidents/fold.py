@@ -1,7 +1,7 @@
 """The fold over all partitions of `novelties`: what began together, in event time, is one incident.
 
-Partitions are read at any pace. So a novelty waits until every partition's tick has passed its time, and then all that
-wait are taken in the order of their times: batches don't show in what is told.
+Partitions are read at any pace. So a novelty waits until every partition's watermark has passed its time, and then all
+that wait are taken in the order of their times: batches don't show in what is told.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`
 
 
 def fold(state: Parts | None, records: Iterable[Placed], partitions: int) -> tuple[Parts, list[Record]]:
-    """Fold records of `novelties`, ticks among them, into the state; returns it and the records of `incidents`.
+    """Fold records of `novelties`, watermarks among them, into the state; returns it and the records of `incidents`.
 
     Of each partition they come in the order of its log; `partitions` is how many there are.
     """
@@ -31,32 +31,34 @@ class Incidents:
     """The state between two calls, unpacked."""
 
     def __init__(self, partitions: int, state: Parts | None = None) -> None:
-        packed: Record = unpack(state)[0] if state else {"ticks": [0] * partitions, "waiting": [], "open": []}
-        self.ticks: list[int] = packed["ticks"]
+        packed: Record = unpack(state)[0] if state else {"watermarks": [0] * partitions, "waiting": [], "open": []}
+        self.watermarks: list[int] = packed["watermarks"]
         self.waiting: list[tuple[int, Record]] = [(shard, novelty) for shard, novelty in packed["waiting"]]
         self.open = [Incident.unpacked(incident) for incident in packed["open"]]  # oldest first
 
     def dump(self) -> Parts:
         waiting = sorted(self.waiting, key=_place_in_time)
-        return pack({"ticks": self.ticks, "waiting": waiting, "open": [one.packed() for one in self.open]}, {})
+        return pack(
+            {"watermarks": self.watermarks, "waiting": waiting, "open": [one.packed() for one in self.open]}, {}
+        )
 
     def feed(self, records: Iterable[Placed]) -> list[Record]:
-        """Take records; returns what the slowest partition's tick makes known."""
+        """Take records; returns what the slowest partition's watermark makes known."""
         for partition, value in records:
             record = orjson.loads(value)
-            if "tick_unix_nano" in record:
-                self.ticks[partition] = max(self.ticks[partition], record["tick_unix_nano"])
+            if "watermark_unix_nano" in record:
+                self.watermarks[partition] = max(self.watermarks[partition], record["watermark_unix_nano"])
             else:
                 self.waiting.append((partition, record))
-        return list(self._advance(min(self.ticks)))
+        return list(self._advance(min(self.watermarks)))
 
-    def _advance(self, tick: int) -> Iterator[Record]:
-        due = sorted((one for one in self.waiting if one[1]["time_unix_nano"] < tick), key=_place_in_time)
-        self.waiting = [one for one in self.waiting if one[1]["time_unix_nano"] >= tick]
+    def _advance(self, watermark: int) -> Iterator[Record]:
+        due = sorted((one for one in self.waiting if one[1]["time_unix_nano"] < watermark), key=_place_in_time)
+        self.waiting = [one for one in self.waiting if one[1]["time_unix_nano"] >= watermark]
         for time, together in groupby(due, key=lambda one: int(one[1]["time_unix_nano"])):
             yield from self._close(time)
             yield from self._take(time, list(together))
-        yield from self._close(tick - 1)
+        yield from self._close(watermark - 1)
 
     def _close(self, time: int) -> Iterator[Record]:
         """End the incidents that are over by `time`."""

@@ -29,12 +29,12 @@ _STORY = ("verdict", "phase", "text", "feedback", "statistic", "window_seconds",
 
 
 def statistics(record: Record) -> dict[str, Document]:
-    """The documents of one machine's window by id: one a series; none for a tick or a control event.
+    """The documents of one machine's window by id: one a series; none for a watermark or a control event.
 
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.STATISTICS.
     """
-    if "tick_unix_nano" in record or "control" in record:
+    if "watermark_unix_nano" in record or "control" in record:
         return {}
     window = record["window"]
     shared = {
@@ -77,12 +77,12 @@ def rejected(record: Record) -> dict[str, Document]:
 def novelties(record: Record) -> dict[str, Document]:
     """The state of a novelty, by its id, as far as this one record tells; `merge` joins what several tell.
 
-    None for a tick.
+    None for a watermark.
 
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.NOVELTIES.
     """
-    if "tick_unix_nano" in record:
+    if "watermark_unix_nano" in record:
         return {}
     state = {
         "machine": record["machine"],

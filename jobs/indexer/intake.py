@@ -14,7 +14,7 @@ from connectors.kafka.client import client_config
 from infra.errors import UserError
 from jobs.indexer.batch import Message
 from jobs.runtime.metrics import LAG
-from jobs.runtime.progress import latest_offsets
+from jobs.runtime.watermarks import latest_offsets
 
 BATCH_RECORDS = 5_000
 BATCH_BYTES = 8_000_000

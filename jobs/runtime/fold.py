@@ -1,8 +1,8 @@
 """Packed state: all rows of one Kafka partition go, in offset order, through one Python call a batch.
 
-A partition is a shard: it holds whole machines, and the ticks in it say how far event time has come. A fold therefore
-needs nothing but its own partition's log, in the order of the log, and its result can't depend on batch sizes, on the
-number of cores or on how fast other partitions are read. One call for many series is also what makes Python affordable:
+A partition is a shard: it holds whole machines, and the watermarks in it say how far event time has come. A fold
+therefore needs nothing but its own partition's log, in the order of the log, and its result can't depend on batch sizes,
+on the number of cores or on how fast other partitions are read. One call for many series is also what makes Python affordable:
 Spark's cost is per group, not per row.
 """
 
@@ -64,9 +64,9 @@ class Output:
     topic: str | None = None
 
     @classmethod
-    def of_tick(cls, time_unix_nano: int) -> "Output":
+    def of_watermark(cls, time_unix_nano: int) -> "Output":
         """That what follows in this shard is no older."""
-        return cls(None, orjson.dumps({"tick_unix_nano": time_unix_nano}), time_unix_nano)
+        return cls(None, orjson.dumps({"watermark_unix_nano": time_unix_nano}), time_unix_nano)
 
 
 # (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.
@@ -191,7 +191,7 @@ def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
 
 
 def to_records(frame: DataFrame, topic: str, *, same_partition: bool) -> DataFrame:
-    """Address a fold's output to `topic`: into the shard's own partition, so that ticks stay true, or by key."""
+    """Address a fold's output to `topic`: into the shard's own partition, so that watermarks stay true, or by key."""
     return frame.select(
         F.coalesce("topic", F.lit(topic)).alias("topic"),
         (F.col("shard") if same_partition else F.lit(None).cast("int")).alias("partition"),

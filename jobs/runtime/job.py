@@ -72,4 +72,4 @@ class Job:
     sources: Callable[[TopicMap], Mapping[str, tuple[str, ...]]]
     build: Callable[[Context], DataFrame]
     finish: Callable[[Context], Finish] | None = None
-    ticks: str | None = None  # the topic to which event-time progress is written after each batch
+    watermarks: str | None = None  # the topic to which event-time progress is written after each batch

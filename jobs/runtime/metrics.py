@@ -20,7 +20,7 @@ OUTPUT_ROWS = Counter("kappa_output_rows", "Rows written, by topic or table", ("
 BATCH_SECONDS = Histogram(
     "kappa_batch_seconds", "Duration of a micro-batch", _LABELS, buckets=(0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 )
-EVENT_TIME = Gauge("kappa_event_time_seconds", "Event time that the job has completed (its last tick)", ("job",))
+EVENT_TIME = Gauge("kappa_event_time_seconds", "Event time that the job has completed (its last watermark)", ("job",))
 EVENT_TIME_LAG = Gauge("kappa_event_time_lag_seconds", "Wall clock minus completed event time", ("job",))
 STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store: packed shards", _LABELS)
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)
@@ -73,10 +73,10 @@ def observe_write(job: str, rows_by_target: dict[str, int], rows_by_note: dict[s
     SKIPPED_TASKS.labels(job).inc(skipped_tasks)
 
 
-def observe_tick(job: str, tick_ms: int) -> None:
+def observe_watermark(job: str, watermark_ms: int) -> None:
     """Note the event time that `job` has completed."""
-    EVENT_TIME.labels(job).set(tick_ms / 1000)
-    EVENT_TIME_LAG.labels(job).set_function(lambda: time.time() - tick_ms / 1000)
+    EVENT_TIME.labels(job).set(watermark_ms / 1000)
+    EVENT_TIME_LAG.labels(job).set_function(lambda: time.time() - watermark_ms / 1000)
 
 
 class MetricsServer:

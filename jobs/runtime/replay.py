@@ -27,7 +27,7 @@ class Replay(BaseModel):
     start: Offsets = {}
     end: Offsets = {}
     backlog: dict[str, int] = {}  # records from the start to the end, or to what was the end when it was planned
-    where: str | None = None  # a Spark SQL condition on the record's fields; ticks always pass
+    where: str | None = None  # a Spark SQL condition on the record's fields; watermarks always pass
     max_rate: int | None = None  # records a second
     restored: dict[str, str] = {}  # topics filled from the archive -> those whose records they hold
 
@@ -87,9 +87,9 @@ def _is_before(end: Offsets) -> Column:
 
 
 def matching(rows: DataFrame, topic: Topic, where: str) -> DataFrame:
-    """Kafka's rows of a topic whose record meets an SQL condition, its ticks, and what is for many machines."""
+    """Kafka's rows of a topic whose record meets an SQL condition, its watermarks, and what is for many machines."""
     assert topic.schema_name
     record = F.from_json(F.col("value").cast("string"), SCHEMAS[topic.schema_name])
     fields = rows.withColumn("record", record).select("*", "record.*")
-    always = F.col("tick_unix_nano").isNotNull() | F.col("machine").contains("*")
+    always = F.col("watermark_unix_nano").isNotNull() | F.col("machine").contains("*")
     return fields.where(always | F.expr(where)).select(*rows.columns)

@@ -17,12 +17,13 @@ from infra.contract.topics import Topic, TopicMap
 from infra.errors import UserError
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint, Offsets
+from jobs.runtime.commits import BatchCommitter
 from jobs.runtime.job import Context, Job
 from jobs.runtime.kill_points import reach
 from jobs.runtime.metrics import MetricsServer
-from jobs.runtime.progress import Closing, Ticker, lateness_by_topic, latest_offsets, tick_records
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
+from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, latest_offsets, watermark_records
 
 log = structlog.get_logger()
 
@@ -127,9 +128,9 @@ class ChainQuery:
         self.name = context.settings.query_of(job.name)
         self.checkpoint = Checkpoint(context.spark, context.settings.checkpoint_of(job.name))
         self.finish = job.finish(context) if job.finish else None
-        self.ticks = Ticks(job.name, context, context.topics[job.ticks]) if job.ticks else None
+        self.watermarks = Watermarks(job.name, context, context.topics[job.watermarks]) if job.watermarks else None
         self.sink: TransactionalSink | None = None
-        self.closing: Closing | None = None
+        self.committer: BatchCommitter | None = None
 
     def start(self, gate: "Gate") -> StreamingQuery:
         """Start it from its checkpoint."""
@@ -138,14 +139,14 @@ class ChainQuery:
         )
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """One micro-batch: its records, then its closing. Both know a batch that they have seen."""
-        sink, closing = self._open()
-        closing.check(batch_id)
+        """One micro-batch: its records, then its commit. Both know a batch that they have seen."""
+        sink, committer = self._open()
+        committer.check(batch_id)
         summary = sink.write(self._records(frame), batch_id)
         reach("written")
         end = self.checkpoint.end_offsets(batch_id)
-        ticks = self.ticks.after(end, summary.source_timestamps) if self.ticks else ()
-        closing.close(batch_id, end, ticks)
+        watermarks = self.watermarks.after(end, summary.source_timestamps) if self.watermarks else ()
+        committer.commit(batch_id, end, watermarks)
         reach("closed")
         metrics.observe_write(self.job.name, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
 
@@ -155,13 +156,13 @@ class ChainQuery:
         # As many transactions as cores, not as source partitions; by key, so that a repeated batch falls alike.
         return self.finish(frame).repartition(self.context.settings.shuffle_partitions, "key")
 
-    def _open(self) -> tuple[TransactionalSink, Closing]:
+    def _open(self) -> tuple[TransactionalSink, BatchCommitter]:
         """Not before the first batch: only then has Spark given the checkpoint its identity."""
-        if self.sink is None or self.closing is None:
+        if self.sink is None or self.committer is None:
             settings = sink_settings(self.name, self.checkpoint, self.context.settings)
-            self.closing = Closing(settings)  # first: it fences another copy of this job
+            self.committer = BatchCommitter(settings)  # first: it fences another copy of this job
             self.sink = TransactionalSink(settings)
-        return self.sink, self.closing
+        return self.sink, self.committer
 
 
 def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:
@@ -177,23 +178,23 @@ def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> Sin
     )
 
 
-class Ticks:
+class Watermarks:
     """Event-time progress of a job that reads telemetry, for the topic that it fills."""
 
     def __init__(self, job: str, context: Context, topic: Topic) -> None:
         self.job, self.topic = job, topic
         self.admin = AdminClient(client_config(context.settings.kafka_bootstrap))
         self.replay = context.settings.replay
-        self.ticker = Ticker(lateness_by_topic(context.topics))
+        self.watermark_tracker = WatermarkTracker(lateness_by_topic(context.topics))
 
     def after(self, end: Offsets, newest: Mapping[tuple[str, int], int]) -> list[Row]:
-        """The tick records that a batch allows: none if event time has not moved."""
+        """The watermark records that a batch allows: none if event time has not moved."""
         latest = latest_offsets(self.admin, end)
-        tick = self.ticker.advance(self.replay.original(end), self.replay.original(latest), newest)
-        if tick is None:
+        watermark = self.watermark_tracker.advance(self.replay.original(end), self.replay.original(latest), newest)
+        if watermark is None:
             return []
-        metrics.observe_tick(self.job, tick)
-        return tick_records(self.topic, tick)
+        metrics.observe_watermark(self.job, watermark)
+        return watermark_records(self.topic, watermark)
 
 
 def start_query(
@@ -243,7 +244,7 @@ class Watch:
             if dropped := metrics.dropped_rows(progress):
                 raise DroppedRowsError(
                     f"{name}: Spark's watermark dropped {dropped} rows of batch {progress['batchId']}: event time is "
-                    "judged by ticks here (docs/time.md); take the watermark out of the query, or raise its delay"
+                    "judged by watermarks here (docs/time.md); take the watermark out of the query, or raise its delay"
                 )
             if progress["numInputRows"]:
                 self._log(name, progress)

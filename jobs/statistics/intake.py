@@ -18,13 +18,13 @@ Record = dict[str, Any]
 
 
 class OutOfOrderError(Exception):
-    """An event is older than a tick that came before it: its window may have been told already."""
+    """An event is older than a watermark that came before it: its window may have been told already."""
 
 
 def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
-    """Take (offset, value) records in the order of the log, ticks among them; returns the control events, to pass on.
+    """Take (offset, value) records in the order of the log, watermarks among them; returns the control events.
 
-    Raises OutOfOrderError if one contradicts an earlier tick.
+    Raises OutOfOrderError if one contradicts an earlier watermark.
     """
     series: list[Ints] = []
     times: list[int] = []
@@ -32,13 +32,13 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
     controls: list[Record] = []
     for offset, value in records:
         record, labels = _read(value)
-        if "tick_unix_nano" in record:
-            state.tick = max(state.tick, record["tick_unix_nano"])
+        if "watermark_unix_nano" in record:
+            state.watermark = max(state.watermark, record["watermark_unix_nano"])
             continue
         events = record["events"]
         time = events["time_unix_nano"]
         first = min(time)
-        if "retried" in record and first < state.tick:
+        if "retried" in record and first < state.watermark:
             continue  # rejected, sent again after a fix, and its window may have been told
         _check_order(state, record, offset, first)
         if record["kind"] == "control":
@@ -59,7 +59,7 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
 
 
 def _read(value: bytes) -> tuple[Record, bytes]:
-    """A record without the labels of its events, and their text, which follows LABELS_BEGIN; a tick has none.
+    """A record without the labels of its events, and their text, which follows LABELS_BEGIN; a watermark has none.
 
     There is no second LABELS_BEGIN: in a string, quotes are escaped, and no other list of a record is called `series`.
     """
@@ -80,10 +80,10 @@ def _values(kind: str, events: Columns) -> list[float]:
 
 
 def _check_order(state: State, record: Record, offset: int, first: int) -> None:
-    if first < state.tick:
+    if first < state.watermark:
         raise OutOfOrderError(
-            f"record {record['id']} at offset {offset} has an event at {first}, before the tick {state.tick}: "
-            "was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
+            f"record {record['id']} at offset {offset} has an event at {first}, before the watermark {state.watermark}:"
+            " was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
         )
 
 

@@ -1,8 +1,8 @@
 """The statistics of one shard: a fold over one partition of `events`.
 
-Points wait in columns until a tick says that their pane, the smallest tumbling window, is complete. Then the panes are
-taken one by one in event time, whatever the batches: that makes the result independent of how the log is cut. What a
-pane says is kept until the larger windows over it are complete, and a little is remembered of each series.
+Points wait in columns until a watermark says that their pane, the smallest tumbling window, is complete. Then the panes
+are taken one by one in event time, whatever the batches: that makes the result independent of how the log is cut. What
+a pane says is kept until the larger windows over it are complete, and a little is remembered of each series.
 """
 
 from collections import defaultdict
@@ -47,12 +47,12 @@ def fold(windows: Windows, state: Parts | None, batch: Input, early: str = EARLY
     place = (batch.topic, batch.shard)
     known, warm = _WARM.pop(place, (None, None))
     unpacked = warm if warm and known == state and warm.windows == windows else State(windows, state)
-    before = unpacked.tick
+    before = unpacked.watermark
     controls = take(unpacked, zip(batch.offsets, batch.values, strict=True))
     outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
-    if unpacked.tick > before:
+    if unpacked.watermark > before:
         outputs += sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
-        outputs.append(Output.of_tick(unpacked.tick))
+        outputs.append(Output.of_watermark(unpacked.watermark))
     after = unpacked.packed()
     _WARM[place] = (after, unpacked)
     return after, outputs
@@ -70,9 +70,9 @@ def _output(told: Told, batch: Input, early: str) -> Output:
 
 
 def close(state: State, before: int) -> Iterator[Told]:
-    """What the panes that ended after tick `before` and not after the present one make known, in event time."""
+    """What the panes that ended after watermark `before` and not after the present one make known, in event time."""
     size = state.windows.pane
-    limit = state.tick - state.tick % size
+    limit = state.watermark - state.watermark % size
     end = before - before % size + size
     while (end := _next_end(state, end)) <= limit:
         yield from _close_pane(state, end, state.points.pop(end - size, Points.empty()).ordered())
@@ -85,7 +85,7 @@ def _next_end(state: State, end: int) -> int:
     if state.store or any(map(len, state.sessions)):
         return end
     size = state.windows.pane
-    return max(end, min(state.points, default=state.tick) + size)
+    return max(end, min(state.points, default=state.watermark) + size)
 
 
 def _close_pane(state: State, end: int, points: Points) -> Iterator[Told]:
@@ -170,7 +170,7 @@ def _observe(state: State, end: int) -> dict[int, Spread]:
 
 def _forget(state: State) -> None:
     """Drop the series that were silent for long, once they are many; `begin_anew` treats them as strangers already."""
-    silent = state.catalogue.memory["time"] < state.tick - state.windows.forget
+    silent = state.catalogue.memory["time"] < state.watermark - state.windows.forget
     if np.count_nonzero(silent) <= IDLE_SERIES + len(silent) // 2:
         return
     silent[state.held()] = False

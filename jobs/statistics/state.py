@@ -25,7 +25,7 @@ Arrays = dict[str, NDArray[Any]]
 Packing = dict[str, Packed]
 
 _NOTHING: dict[str, Any] = {
-    "tick": 0,
+    "watermark": 0,
     **{name: [] for name in ("machines", "series", "inventories", "facts", "latest", "points", "panes")},
     **{name: [] for name in ("waiting", "totals")},
 }
@@ -61,7 +61,7 @@ class State:
                 f"this state's windows are {header['windows']}, those declared {fingerprint}: start a new generation"
             )
         self.windows = windows
-        self.tick: int = header["tick"]
+        self.watermark: int = header["watermark"]
         memory = {name[2:]: column.column() for name, column in columns.items() if name.startswith("m/")}
         # By prefix and place, what is kept of panes: columns that are only ever replaced, and how they are packed.
         self._packings: dict[tuple[str, str], tuple[Points | Rows | Sessions, Packing]] = {}
@@ -105,7 +105,7 @@ class State:
         return {
             "layout": LAYOUT,
             "windows": self.windows.fingerprint,
-            "tick": self.tick,
+            "watermark": self.watermark,
             "machines": self.catalogue.machines,
             "series": self.catalogue.packed_series,
             "facts": [[start, inventories.packed(facts)] for start, facts in self.facts.items()],

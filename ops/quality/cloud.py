@@ -99,7 +99,7 @@ def _explains(fact: Record, novelty: Record) -> bool:
 
 
 def statistics(simulation: Simulation) -> Iterator[bytes]:
-    """What the statistics job would tell the detector of this cloud, in windows of 10 s, each with its tick."""
+    """What the statistics job would tell the detector of this cloud, in windows of 10 s, each with its watermark."""
     metrics, logs = _collected(simulation)
     windows = [window for window, _ in metrics]
     for window in range(min(windows), max(windows) + 1):
@@ -111,7 +111,7 @@ def statistics(simulation: Simulation) -> Iterator[bytes]:
                 told += [_log(template, count) for template, count in sorted(logs[window, row].items())]
                 span = bounds | {"end_unix_nano": window * WINDOW}
                 yield orjson.dumps({"machine": machine.name, "window": span, "statistics": to_columns(told)})
-        yield orjson.dumps({"tick_unix_nano": window * WINDOW})
+        yield orjson.dumps({"watermark_unix_nano": window * WINDOW})
 
 
 def _collected(simulation: Simulation) -> tuple[Cells, Cells]:

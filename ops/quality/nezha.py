@@ -144,7 +144,7 @@ def _records(minutes: Minutes) -> Iterator[bytes]:
         }
         for machine, statistics in sorted(machines.items()):
             yield orjson.dumps({"machine": machine, "window": window, "statistics": to_columns(statistics)})
-        yield orjson.dumps({"tick_unix_nano": end})
+        yield orjson.dumps({"watermark_unix_nano": end})
 
 
 def figures(faults: list[Fault], told: list[Record]) -> dict[str, float]:

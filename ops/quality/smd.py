@@ -85,14 +85,14 @@ def ours(machines: Sequence[Machine]) -> Ours:
 
 
 def _records(values: Mapping[str, Floats], minute: int) -> Iterator[bytes]:
-    """What the statistics job would tell of a minute, and its tick; nothing of a machine whose test is over."""
+    """What the statistics job would tell of a minute, and its watermark; nothing of a machine whose test is over."""
     end = (START + minute) * 60 * 10**9
     window = {"kind": "tumbling", "size_seconds": MINUTE, "start_unix_nano": end - 60 * 10**9, "end_unix_nano": end}
     for name, rows in values.items():
         if minute < len(rows):
             metrics = [_metric(number, value) for number, value in enumerate(rows[minute].tolist()) if isfinite(value)]
             yield orjson.dumps({"machine": name, "window": window, "statistics": to_columns(metrics)})
-    yield orjson.dumps({"tick_unix_nano": end})
+    yield orjson.dumps({"watermark_unix_nano": end})
 
 
 def _metric(number: int, value: float) -> dict[str, Any]:

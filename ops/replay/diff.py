@@ -70,8 +70,8 @@ def differing_topics(first: TopicMap, second: TopicMap, jobs: Collection[str]) -
     """The topics of which the generations have one each: by name in the map, their two names.
 
     `jobs` are those that both run: a topic that others write too (`events.rejected`: enrichment and indexer) holds only
-    a part where these don't run. Without topics that are not archived: what is provisional depends on when ticks came,
-    and is no part of history.
+    a part where these don't run. Without topics that are not archived: what is provisional depends on when watermarks
+    came, and is no part of history.
     """
     return {
         key: (first[key].name, second[key].name)
@@ -87,7 +87,7 @@ def diff(
     since_ms: int = 0,
     until_ms: int | None = None,
 ) -> Diff:
-    """Compare the topics' records with timestamps in [since, until]; of `events` each event by itself. Ticks aside.
+    """Compare the topics' records with timestamps in [since, until]; of `events` each event alone. Watermarks aside.
 
     Only digests are held in memory (about 200 bytes each); what differs is read a second time.
     """
@@ -102,7 +102,7 @@ def diff(
             if key != "events" and not is_within(timestamp):
                 continue
             record = orjson.loads(value)
-            if "tick_unix_nano" in record:
+            if "watermark_unix_nano" in record:
                 continue
             if key == "events":
                 yield from (event for time, event in _events(record) if is_within(time))
@@ -126,7 +126,7 @@ def _events(record: Record) -> Iterator[tuple[int, Record]]:
 
 
 def _comparable(record: Record, derived: set[str]) -> Record:
-    """Without where it stood in a derived topic: how records and ticks mix there depends on the pace of reading."""
+    """Without where it stood in a derived topic: how records and watermarks mix depends on the pace of reading."""
     source = record.get("source")
     return {k: v for k, v in record.items() if k != "source"} if source and source["topic"] in derived else record
 

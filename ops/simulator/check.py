@@ -59,16 +59,17 @@ class Report:
 
 
 def compare(truth: Path, statistics: Iterable[Mapping[str, Any]], until_unix_nano: int | None = None) -> Report:
-    """The truth against records of the `statistics` topic, ticks among them (`infra.contract.schemas.STATISTICS`).
+    """The truth against records of the `statistics` topic, watermarks among them (`infra.contract.schemas.STATISTICS`).
 
-    Looked at are the windows that end at `until_unix_nano` or before: the last tick of the slowest partition, or
-    without it the greatest tick of all. Machines that were not simulated and windows of other sizes are passed over.
+    Looked at are the windows that end at `until_unix_nano` or before: the last watermark of the slowest partition,
+    or without it the greatest watermark of all. Machines that were not simulated and windows of other sizes are passed
+    over.
 
     Raises:
         UserError: `truth` holds no truth.
     """
     records = list(statistics)
-    until = _last_tick(records) if until_unix_nano is None else until_unix_nano
+    until = _last_watermark(records) if until_unix_nano is None else until_unix_nano
     machines = _machines(truth)
     found: dict[Cell, list[Figures]] = defaultdict(list)
     for record in records:
@@ -176,8 +177,8 @@ def _is_ours(window: Mapping[str, Any]) -> bool:
     return bool(window["kind"] == "tumbling" and round(window["size_seconds"] * SECOND) == WINDOW)
 
 
-def _last_tick(records: Iterable[Mapping[str, Any]]) -> int:
-    return max((record["tick_unix_nano"] for record in records if record.get("tick_unix_nano")), default=0)
+def _last_watermark(records: Iterable[Mapping[str, Any]]) -> int:
+    return max((record["watermark_unix_nano"] for record in records if record.get("watermark_unix_nano")), default=0)
 
 
 def _machines(truth: Path) -> set[str]:

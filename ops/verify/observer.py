@@ -11,14 +11,14 @@ from elasticsearch import Elasticsearch
 from connectors.kafka.reader import read_records
 from infra.errors import UserError
 from jobs.indexer.indexer import index_of
-from jobs.runtime.progress import last_ticks
 from jobs.runtime.settings import Settings
+from jobs.runtime.watermarks import last_watermarks
 from ops.launcher import topics_of
 from ops.simulator import check
 from ops.simulator.truth import GRACE, WINDOW
 from ops.verify import faults, readback
 
-TAIL = 500  # records of a partition; the whole of it is read only where there is no tick among them
+TAIL = 500  # records of a partition; the whole of it is read only where there is no watermark among them
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ class Observer:
     def told_until(self) -> int:
         """Event time, unix ns, whose windows every partition has told; 0 if one has not told any."""
         topic = self.topics["statistics"]
-        ticks = last_ticks(self.settings.kafka_bootstrap, topic.name, TAIL)
-        if len(ticks) < topic.partitions:
-            ticks = last_ticks(self.settings.kafka_bootstrap, topic.name)
-        return min(ticks.get(partition, 0) for partition in range(topic.partitions))
+        watermarks = last_watermarks(self.settings.kafka_bootstrap, topic.name, TAIL)
+        if len(watermarks) < topic.partitions:
+            watermarks = last_watermarks(self.settings.kafka_bootstrap, topic.name)
+        return min(watermarks.get(partition, 0) for partition in range(topic.partitions))
 
     def rows(self) -> list[faults.Row]:
         """What was said of the faults that have begun."""

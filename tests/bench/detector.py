@@ -57,9 +57,9 @@ class Fleet:
         return np.where(self.is_count, np.maximum(self.rng.poisson(self.level), 1), self.level * (1.0 + 0.05 * noise))
 
     def records(self, window: int, machines: range) -> list[bytes]:
-        """Records of `statistics` as the statistics job writes them, and the window's tick."""
+        """Records of `statistics` as the statistics job writes them, and the window's watermark."""
         values = self.values().reshape(-1, PER_MACHINE)[machines.start : machines.stop].tolist()
-        return [*map(partial(_record, window), machines, values), _tick(window)]
+        return [*map(partial(_record, window), machines, values), _watermark(window)]
 
 
 def _record(window: int, machine: int, values: list[float]) -> bytes:
@@ -83,8 +83,8 @@ def _log(number: int, count: int) -> dict[str, Any]:
     return {"series": f"template {number} <num>", "kind": "log", "name": "log", "count": count}
 
 
-def _tick(window: int) -> bytes:
-    return orjson.dumps({"tick_unix_nano": window * 10 * 10**9})
+def _watermark(window: int) -> bytes:
+    return orjson.dumps({"watermark_unix_nano": window * 10 * 10**9})
 
 
 def core(series: int, windows: int) -> dict[str, float]:

@@ -21,7 +21,7 @@ from jobs.statistics.state import State
 NANO = 1_000_000_000
 START = 1_800_000_000 * NANO
 INTERVAL, BATCH = 5, 30  # seconds between two scrapes of a machine; seconds of event time in a batch
-DELAY = 25 * NANO  # of the ticks
+DELAY = 25 * NANO  # of the watermarks
 GAUGES, COUNTERS = 24, 8
 
 
@@ -48,14 +48,14 @@ def _event(name: str, attributes: dict[str, str], kind: str) -> dict[str, object
 
 
 def batch(second: int, machines: int) -> list[bytes]:
-    """The records of `BATCH` seconds, then a tick."""
+    """The records of `BATCH` seconds, then a watermark."""
     records = []
     for scrape in range(second, second + BATCH, INTERVAL):
         for number in range(machines):
             at = b"%d" % (START + scrape * NANO + number * INTERVAL * NANO // machines)
             whole = at.join(template(f"vm-{number}"))
             records.append(whole.replace(b"\1", b"%d" % (scrape * (number + 1))))
-    return [*records, orjson.dumps({"tick_unix_nano": START + (second + BATCH) * NANO - DELAY})]
+    return [*records, orjson.dumps({"watermark_unix_nano": START + (second + BATCH) * NANO - DELAY})]
 
 
 def main() -> None:

@@ -23,25 +23,25 @@ from ops.simulator.faults import SECOND
 from ops.simulator.simulation import Lines, Record, Scrape, Simulation
 from ops.simulator.simulation import Settings as Cloud
 
-LATENESS = 25 * SECOND  # the topics' lateness and the ticks' margin
+LATENESS = 25 * SECOND  # the topics' lateness and the watermarks' margin
 START = 1_800_000_000 * SECOND
 
 
 def events_log(cloud: Cloud, batch_seconds: int = 2) -> Iterator[tuple[int, list[bytes]]]:
-    """Batches as enrichment writes them to one partition: (events in it, records and their tick)."""
+    """Batches as enrichment writes them to one partition: (events in it, records and their watermark)."""
     simulation = Simulation(cloud)
     batch: list[bytes] = []
     count, due = 0, cloud.start_unix_nano // 1_000_000 + batch_seconds * 1000
     for number, record in enumerate(simulation.records()):
         if record.timestamp_ms >= due:
-            yield count, [*batch, orjson.dumps({"tick_unix_nano": due * 1_000_000 - LATENESS})]
+            yield count, [*batch, orjson.dumps({"watermark_unix_nano": due * 1_000_000 - LATENESS})]
             batch, count = [], 0
             due += batch_seconds * 1000 * (1 + (record.timestamp_ms - due) // (batch_seconds * 1000))
         events = list(_events(simulation, record))
         if events:
             batch.append(_enriched(simulation, record, number, events))
             count += len(events)
-    yield count, [*batch, orjson.dumps({"tick_unix_nano": due * 1_000_000 + LATENESS})]
+    yield count, [*batch, orjson.dumps({"watermark_unix_nano": due * 1_000_000 + LATENESS})]
 
 
 def _events(simulation: Simulation, record: Record) -> Iterator[dict]:

@@ -20,8 +20,8 @@ from infra.jars import default_jars
 from infra.local import LocalServers
 from jobs.archive.tables import tables
 from jobs.indexer.indexer import KINDS
-from jobs.runtime.progress import last_ticks, latest_offsets
 from jobs.runtime.settings import Settings
+from jobs.runtime.watermarks import last_watermarks, latest_offsets
 from ops.launcher import topics_of
 from tests.chaos.processes import Job
 from tests.chaos.proxy import Proxy
@@ -287,8 +287,8 @@ class Chain:
     def told(self) -> int:
         """Up to which time, in ns, the windows of every partition have been told."""
         topic = self.topics["statistics"]
-        ticks = last_ticks(self.settings.kafka_bootstrap, topic.name, tail=300)
-        return min(ticks.values()) if len(ticks) == topic.partitions else 0
+        watermarks = last_watermarks(self.settings.kafka_bootstrap, topic.name, tail=300)
+        return min(watermarks.values()) if len(watermarks) == topic.partitions else 0
 
     def _await(self, condition, seconds: float, otherwise) -> None:
         def holds() -> bool:

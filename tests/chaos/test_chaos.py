@@ -176,7 +176,7 @@ def test_way_back_by_a_new_generation(chain, play):
 
 
 def told_events(chain) -> Counter:
-    """The records of the present generation's `events`, ticks aside."""
+    """The records of the present generation's `events`, watermarks aside."""
     records = read_topic(chain.settings.kafka_bootstrap, chain.topics["events"].name)
     return Counter((record.key, record.value) for record in records if record.key is not None)
 

@@ -81,9 +81,9 @@ def verify(chain: Chain) -> Findings:
     records = {name: log[chain.topics[name].name] for name in ("events", "statistics", "novelties", "incidents")}
     parsed = {name: [orjson.loads(record.value) for record in records[name]] for name in ("events", "statistics")}
 
-    findings.truth("events: truth", check.compare_events(truth, _without_ticks(parsed["events"])))
+    findings.truth("events: truth", check.compare_events(truth, _without_watermarks(parsed["events"])))
     findings.truth("statistics: truth", check.compare(truth, parsed["statistics"], chain.told()))
-    ids = Counter(record["id"] for record in _without_ticks(parsed["events"]))
+    ids = Counter(record["id"] for record in _without_watermarks(parsed["events"]))
     findings.multisets("events: ids", Counter(ids.keys()), ids)
     _compare_refused(findings, truth, log[chain.topics["events.late"].name], log[chain.topics["events.rejected"].name])
     _compare_statistics(findings, records["events"], records["statistics"])
@@ -97,8 +97,8 @@ def verify(chain: Chain) -> Findings:
     return findings
 
 
-def _without_ticks(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [record for record in records if "tick_unix_nano" not in record]
+def _without_watermarks(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [record for record in records if "watermark_unix_nano" not in record]
 
 
 def _by_partition(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]]]:
@@ -119,7 +119,7 @@ def _compare_statistics(findings: Findings, events: list[Record], statistics: li
 
 
 def _untimed(records: list[Record]) -> list[tuple[bytes, bytes]]:
-    # How many ticks there are depends on the batches; what they close does not.
+    # How many watermarks there are depends on the batches; what they close does not.
     return [(record.key, record.value) for record in records if record.key is not None]
 
 

@@ -17,7 +17,7 @@ from connectors.kafka.producer import CollectorProducer
 from infra.contract.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from infra.jars import default_jars
 from jobs.runtime.fold import Input
-from jobs.runtime.progress import last_ticks
+from jobs.runtime.watermarks import last_watermarks
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import fold
 from ops.simulator import feed
@@ -30,7 +30,7 @@ from tests.waiting import until
 
 START = 1_790_000_000 * SECOND
 HOUR = 3600 * SECOND
-# What comes after the hour lets the ticks pass its end, whichever batch was the last to be killed.
+# What comes after the hour lets the watermarks pass its end, whichever batch was the last to be killed.
 TRAIL = 180 * SECOND
 PATIENCE_SECONDS = 900.0
 FAULTS = (
@@ -117,8 +117,8 @@ class Lab:
         admin.apply(admin.connect(self.bootstrap), self.topics(generation))
 
     def reached(self, generation: str) -> dict[int, int]:
-        """The newest tick in each partition of its statistics."""
-        return last_ticks(self.bootstrap, self.topics(generation)["statistics"].name, tail=2_000)
+        """The newest watermark in each partition of its statistics."""
+        return last_watermarks(self.bootstrap, self.topics(generation)["statistics"].name, tail=2_000)
 
     def wait(self, generation: str, *partitions: int) -> None:
         """Returns when these partitions (all, if none is named) are complete to the end of the hour."""
@@ -127,8 +127,8 @@ class Lab:
         def complete() -> bool:
             for job in self.jobs:
                 assert job.code is None, f"{job.log}: {job.output()[-800:]}"
-            ticks = self.reached(generation)
-            return all(ticks.get(partition, 0) >= START + HOUR for partition in wanted)
+            watermarks = self.reached(generation)
+            return all(watermarks.get(partition, 0) >= START + HOUR for partition in wanted)
 
         until(complete, PATIENCE_SECONDS, f"generation {generation} is not through", pause=1.0)
 
@@ -192,7 +192,7 @@ class Lab:
         return self._end(how, generation)
 
     def shuffled(self, how: str, generation: str) -> Found:
-        """The records between two ticks in any order: no tick is contradicted."""
+        """The records between two watermarks in any order: no watermark is contradicted."""
         self.create(generation)
         order = random.Random(7)
         for partition, records in self.events().items():

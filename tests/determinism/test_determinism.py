@@ -24,7 +24,7 @@ WAYS = {
         how, "killed", times=4, max_offsets_per_trigger=2_000
     ),
     "events one partition after the other, an hour apart": lambda lab, how: lab.apart(how, "apart"),
-    "events in another order between ticks": lambda lab, how: lab.shuffled(how, "shuffled"),
+    "events in another order between watermarks": lambda lab, how: lab.shuffled(how, "shuffled"),
     "the fold without Spark, all at once": lambda lab, how: lab.without_spark(how),
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 # Fields that have another name than at the recorded version: today's name -> the name that it had.
-FORMER_NAMES: dict[str, str] = {}
+FORMER_NAMES = {"watermark_unix_nano": "tick_unix_nano"}
 
 
 def with_former_names(value: Any, former: Mapping[str, str]) -> Any:

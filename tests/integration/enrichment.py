@@ -55,9 +55,9 @@ def running_enrichment(spark: SparkSession, bootstrap: str, topics: TopicMap, ho
 
 
 def records_of(bootstrap: str, topic: str) -> list[dict]:
-    """The topic's records as they stand, ticks left out."""
+    """The topic's records as they stand, watermarks left out."""
     records = [orjson.loads(message.value()) for message in read_topic(bootstrap, topic)]
-    return [record for record in records if "tick_unix_nano" not in record]
+    return [record for record in records if "watermark_unix_nano" not in record]
 
 
 def wait_for(found: Callable[[], T]) -> T:

@@ -12,7 +12,7 @@ Records = dict[int, list[tuple[int, bytes]]]  # partition -> (offset, value), in
 
 
 def statistics(bootstrap: str, topic: str) -> Records:
-    """The records of a topic by partition, ticks among them."""
+    """The records of a topic by partition, watermarks among them."""
     found: Records = defaultdict(list)
     for record in read_topic(bootstrap, topic):
         found[record.place.partition].append((record.place.offset, record.value))
@@ -30,5 +30,5 @@ def novelties(records: Records, settings: DetectorSettings, before: dict[int, in
 
 
 def held(bootstrap: str, topic: str) -> Counter[bytes]:
-    """The values that a topic holds, ticks left out."""
+    """The values that a topic holds, watermarks left out."""
     return Counter(record.value for record in read_topic(bootstrap, topic) if record.key is not None)

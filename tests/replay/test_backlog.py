@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from infra.contract.columnar import event_columns
-from jobs.runtime.progress import last_ticks
+from jobs.runtime.watermarks import last_watermarks
 from ops.replay.registry import CHAIN, Generation, write
 from ops.replay.run import prepare
 from tests.replay.chain import Chain, descendants
@@ -27,7 +27,7 @@ MEMORY_MEGABYTES = 10_000  # of the four jobs together: three JVMs of 1 GB heap,
 
 @pytest.fixture(scope="module")
 def backlog(chain: Chain):
-    """`events` of a generation of its own, filled as enrichment would: a record a machine and window, and ticks."""
+    """`events` of a generation of its own, filled as enrichment would: a record a machine and window, watermarks."""
     generation = Generation(name="long", base="live", jobs=CHAIN)
     prepare(generation, chain.topics.in_generation("long"), chain.settings)
     write(chain.settings.kafka_bootstrap, generation)
@@ -40,7 +40,7 @@ def backlog(chain: Chain):
         for machine, record in records:
             _send(producer, record.replace(b"1111111111111", b"%d" % milli), machine, milli)
         for partition in range(4):
-            _send(producer, b'{"tick_unix_nano":%d000000}' % milli, None, milli, partition)
+            _send(producer, b'{"watermark_unix_nano":%d000000}' % milli, None, milli, partition)
     assert producer.flush(120) == 0
     return STEPS * MACHINES * SERIES
 
@@ -79,7 +79,7 @@ def test_a_long_backlog_takes_bounded_memory(chain: Chain, report: Report, backl
     assert process.returncode == 0
 
     last = (START + (STEPS - 1) * WINDOW_SECONDS * 1000) * 1_000_000
-    assert set(last_ticks(chain.settings.kafka_bootstrap, "statistics.fast", tail=300).values()) == {last}
+    assert set(last_watermarks(chain.settings.kafka_bootstrap, "statistics.fast", tail=300).values()) == {last}
     third = len(peaks) // 3
     by_third = [round(max(peaks[n * third : (n + 1) * third or None] or [0])) for n in range(3)]
     report.add(

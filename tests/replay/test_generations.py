@@ -96,7 +96,7 @@ def test_a_condition_replays_a_part(chain: Chain, report: Report):
 
 
 def _concerns(record: dict) -> bool:
-    return "tick_unix_nano" in record or record["machine"] in ("vm-02", "vm-04")
+    return "watermark_unix_nano" in record or record["machine"] in ("vm-02", "vm-04")
 
 
 def test_a_condition_that_makes_no_sense_is_refused_before_anything_starts(chain: Chain):

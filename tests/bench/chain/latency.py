@@ -33,7 +33,7 @@ class Latencies(threading.Thread):
             for message in messages:
                 if message.error():
                     raise KafkaException(message.error())
-                if message.key() is not None:  # a tick has none
+                if message.key() is not None:  # a watermark has none
                     self._seconds[message.topic()].append(now - message.timestamp()[1] / MILLI)
 
     def quantiles(self) -> dict[str, dict[str, float]]:

@@ -3,10 +3,10 @@
 -- Points that enrichment gathered count by the first one's time: a table's row has one time attribute. It is the same work.
 CREATE TABLE events (
   machine STRING,
-  tick_unix_nano BIGINT,
+  watermark_unix_nano BIGINT,
   events ROW<time_unix_nano ARRAY<BIGINT>, `value` ARRAY<DOUBLE>, labels ARRAY<INT>,
     series ARRAY<STRING>, name ARRAY<STRING>, unit ARRAY<STRING>>,
-  ts AS TO_TIMESTAMP_LTZ(COALESCE(events.time_unix_nano[1], tick_unix_nano) / 1000000, 3),
+  ts AS TO_TIMESTAMP_LTZ(COALESCE(events.time_unix_nano[1], watermark_unix_nano) / 1000000, 3),
   WATERMARK FOR ts AS ts - INTERVAL '15' SECOND
 ) WITH (
   'connector' = 'kafka', 'topic' = '{topic}', 'properties.group.id' = '{group}',

@@ -139,11 +139,11 @@ def test_every_accepted_event_is_there_once(chain, telemetry):
 
 
 def test_every_window_is_right(chain, telemetry, bootstrap):
-    ticks: dict[int, int] = {}
+    watermarks: dict[int, int] = {}
     for partition, record in read_records(bootstrap, "statistics"):
-        ticks[partition] = max(ticks.get(partition, 0), record.get("tick_unix_nano", 0))
-    assert len(ticks) == 4
-    report = check.compare(telemetry[2], chain[1]("statistics"), until_unix_nano=min(ticks.values()))
+        watermarks[partition] = max(watermarks.get(partition, 0), record.get("watermark_unix_nano", 0))
+    assert len(watermarks) == 4
+    report = check.compare(telemetry[2], chain[1]("statistics"), until_unix_nano=min(watermarks.values()))
     assert report.passed, report.examples
     assert report.cells > 1000
 
@@ -173,9 +173,9 @@ def test_the_new_machine_is_told(chain):
 
 def test_every_novelty_is_of_one_incident(chain):
     newest = {incident["id"]: incident for incident in chain[1]("incidents")}
-    ticks = [n["tick_unix_nano"] for n in chain[1]("novelties") if "tick_unix_nano" in n]
+    watermarks = [n["watermark_unix_nano"] for n in chain[1]("novelties") if "watermark_unix_nano" in n]
     starts = [n for n in chain[1]("novelties") if n.get("phase") == "start"]
-    assert max(n["time_unix_nano"] for n in starts) < max(ticks)
+    assert max(n["time_unix_nano"] for n in starts) < max(watermarks)
     assert sum(incident["novelties"] for incident in newest.values()) == len(starts)
     machines = {member["machine"] for incident in newest.values() for member in incident["members"]}
     assert machines == {n["machine"] for n in starts}

@@ -51,7 +51,7 @@ def test_a_key_keeps_its_partition_and_its_order_of_time(scene):
 
 
 def test_a_record_without_key_follows_the_others_of_its_time_in_its_partition(scene):
-    """A tick comes after the records that it closes."""
+    """A watermark comes after the records that it closes."""
     rows = [scene.row(n, key=None if n % 5 == 0 else f"m{n}", partition=1, timestamp_ms=1_000) for n in range(20)]
     TransactionalSink(scene.settings).write(scene.frame(rows, tasks=1), 0)
 

@@ -63,7 +63,7 @@ def rejection(offset: int) -> dict[str, Any]:
 
 def test_every_record_becomes_its_documents(chain: Chain):
     with chain.indexer():
-        chain.send("statistics", window("vm-1", 0), {"tick_unix_nano": START}, key="vm-1")
+        chain.send("statistics", window("vm-1", 0), {"watermark_unix_nano": START}, key="vm-1")
         chain.send("novelties", novelty("n1", "start", 0, 20.0), novelty("n1", "end", 60, 3.0))
         chain.send("events.rejected", rejection(7))
         poll_until(chain.settled, "all committed")
@@ -156,8 +156,8 @@ def silence(machine: str, hypervisor: str, seconds: int) -> dict[str, Any]:
 
 def test_an_incident_arrives_and_later_records_change_its_document(chain: Chain):
     placed = [(0, orjson.dumps(silence(f"vm-{n}", "hv-1", n))) for n in (1, 2, 3)]
-    tick = orjson.dumps({"tick_unix_nano": START + 10 * SECOND})
-    state, told = fold(None, [*placed, (0, tick)], 1)
+    watermark = orjson.dumps({"watermark_unix_nano": START + 10 * SECOND})
+    state, told = fold(None, [*placed, (0, watermark)], 1)
     assert [record["phase"] for record in told] == ["start", "update", "update"]
     with chain.indexer():
         for record in told:
@@ -175,7 +175,10 @@ def test_an_incident_arrives_and_later_records_change_its_document(chain: Chain)
             "3 machines, likely because of hypervisor hv-1 (3 of its 4 machines); first: vm-1 is silent"
         )
 
-        later = [(0, orjson.dumps(silence("vm-4", "hv-1", 20))), (0, orjson.dumps({"tick_unix_nano": START + 10**12}))]
+        later = [
+            (0, orjson.dumps(silence("vm-4", "hv-1", 20))),
+            (0, orjson.dumps({"watermark_unix_nano": START + 10**12})),
+        ]
         (update,) = fold(state, later, 1)[1]
         chain.send("incidents", update, told[0], key=identity)  # what is older and comes again changes nothing
         poll_until(chain.settled, "all committed")

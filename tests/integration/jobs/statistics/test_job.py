@@ -20,13 +20,13 @@ ROWS = "topic string, partition int, offset long, value string"
 
 
 def log(shard):
-    """Two minutes of one machine, a record each 5 s, and ticks."""
+    """Two minutes of one machine, a record each 5 s, and watermarks."""
     for second in range(0, 150, 5):
         event = {"time_unix_nano": (600 + second) * NANO, "series": "load", "name": "load", "value": second / 10}
         facts = {"id": f"{shard}-{second}", "machine": f"vm-{shard}", "kind": "metric", "inventory": {"known": False}}
         yield orjson.dumps(facts | {"events": event_columns([event])})
         if second % 20 == 0:
-            yield orjson.dumps({"tick_unix_nano": (600 + second) * NANO})
+            yield orjson.dumps({"watermark_unix_nano": (600 + second) * NANO})
 
 
 def test_batches_of_spark_give_what_the_fold_gives_at_once(spark, tmp_path):

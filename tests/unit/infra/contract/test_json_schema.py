@@ -36,7 +36,7 @@ def test_each_schema_is_valid_and_holds_each_field(name):
 
 def test_a_record_passes():
     validator("events").validate(EVENTS)
-    validator("events").validate({"tick_unix_nano": 1_700_000_000_000_000_000})
+    validator("events").validate({"watermark_unix_nano": 1_700_000_000_000_000_000})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 from infra.contract.topics import load_topics
 from jobs.archive.tables import tables
-from jobs.runtime.progress import tick_records
+from jobs.runtime.watermarks import watermark_records
 
 KAFKA = (
     "topic string, partition int, offset long, timestamp timestamp, key binary, value binary,"
@@ -21,10 +21,10 @@ def rows(spark, name, *records):
     return {row["offset"]: row for row in table.rows(spark.createDataFrame(kafka, KAFKA)).collect()}
 
 
-def test_a_parsed_table_has_the_fields_of_records_and_no_ticks(spark):
-    [(_, _, key, tick, *_), *_] = tick_records(load_topics()["novelties"], 1_795_000_000_000)
+def test_a_parsed_table_has_the_fields_of_records_and_no_watermarks(spark):
+    [(_, _, key, watermark, *_), *_] = watermark_records(load_topics()["novelties"], 1_795_000_000_000)
     record = b'{"id":"n-1","machine":"vm-1","verdict":"silence","score":14.5}'
-    found = rows(spark, "novelties", (b"vm-1", record), (key, tick))
+    found = rows(spark, "novelties", (b"vm-1", record), (key, watermark))
     assert list(found) == [0]
     row = found[0]
     assert (row["id"], row["machine"], row["verdict"], row["score"]) == ("n-1", "vm-1", "silence", 14.5)
@@ -36,6 +36,6 @@ def test_a_record_that_is_no_json_keeps_its_place(spark):
     assert found[0]["id"] is None and found[0]["timestamp"].astimezone(UTC) == AT
 
 
-def test_the_log_holds_ticks_and_bytes_too(spark):
-    found = rows(spark, "log", (None, b'{"tick_unix_nano":1}'), (b"vm-1", b"{"))
-    assert {offset: bytes(row["value"]) for offset, row in found.items()} == {0: b'{"tick_unix_nano":1}', 1: b"{"}
+def test_the_log_holds_watermarks_and_bytes_too(spark):
+    found = rows(spark, "log", (None, b'{"watermark_unix_nano":1}'), (b"vm-1", b"{"))
+    assert {offset: bytes(row["value"]) for offset, row in found.items()} == {0: b'{"watermark_unix_nano":1}', 1: b"{"}

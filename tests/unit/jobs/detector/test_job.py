@@ -1,11 +1,11 @@
-"""The detector's fold as Spark calls it: the ticks that it passes on."""
+"""The detector's fold as Spark calls it: the watermarks that it passes on."""
 
 import orjson
 import pytest
 
 from jobs.detector.job import _fold
 from jobs.runtime.fold import Input
-from tests.unit.jobs.detector.test_shard import FIRST, SETTINGS, SIZE, eventful, tick
+from tests.unit.jobs.detector.test_shard import FIRST, SETTINGS, SIZE, eventful, watermark
 
 
 def told(*batches):
@@ -17,7 +17,7 @@ def told(*batches):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_nothing_older_than_a_tick_follows_it_whatever_the_batches(size):
+def test_nothing_older_than_a_watermark_follows_it_whatever_the_batches(size):
     records = list(eventful()[0])
     outputs = told(*(records[n : n + size] for n in range(0, len(records), size)))
     novelties = [output.value for output in outputs if output.key]
@@ -29,7 +29,7 @@ def test_nothing_older_than_a_tick_follows_it_whatever_the_batches(size):
     assert promised == (FIRST + 44) * SIZE + 1  # all windows have been told
 
 
-def test_a_tick_within_a_window_promises_nothing():
-    within = orjson.dumps({"tick_unix_nano": FIRST * SIZE + SIZE // 2})
-    ticks = [orjson.loads(output.value) for output in told([tick(0)], [within], [tick(1)])]
-    assert ticks == [{"tick_unix_nano": (FIRST + n) * SIZE + 1} for n in (0, 1)]
+def test_a_watermark_within_a_window_promises_nothing():
+    within = orjson.dumps({"watermark_unix_nano": FIRST * SIZE + SIZE // 2})
+    watermarks = [orjson.loads(output.value) for output in told([watermark(0)], [within], [watermark(1)])]
+    assert watermarks == [{"watermark_unix_nano": (FIRST + n) * SIZE + 1} for n in (0, 1)]

@@ -37,8 +37,8 @@ def record(machine: str, window: int, statistics: list[dict[str, object]], size:
     )
 
 
-def tick(window: int) -> bytes:
-    return orjson.dumps({"tick_unix_nano": (FIRST + window) * SIZE})
+def watermark(window: int) -> bytes:
+    return orjson.dumps({"watermark_unix_nano": (FIRST + window) * SIZE})
 
 
 def usual(machine: str, window: int) -> list[dict[str, object]]:
@@ -55,7 +55,7 @@ def stream(windows: int, change: dict[tuple[str, int], list[dict[str, object]] |
             statistics = (change or {}).get((machine, window), usual(machine, window))
             if statistics is not None:
                 records.append(record(machine, window, statistics))
-        records.append(tick(window))
+        records.append(watermark(window))
     return records
 
 
@@ -79,10 +79,10 @@ def told_by_a_person(window: int, control: dict[str, object], after: float = 0.5
 
 
 def inserted(records: list[bytes], *controls: bytes) -> list[bytes]:
-    """Each where the chain would write it: before the first tick that is later."""
+    """Each where the chain would write it: before the first watermark that is later."""
     for control in controls:
         time = orjson.loads(control)["time_unix_nano"]
-        at = next(n for n, raw in enumerate(records) if orjson.loads(raw).get("tick_unix_nano", 0) > time)
+        at = next(n for n, raw in enumerate(records) if orjson.loads(raw).get("watermark_unix_nano", 0) > time)
         records = [*records[:at], control, *records[at:]]
     return records
 
@@ -181,10 +181,14 @@ def test_a_change_of_state_that_stays_ends_when_it_is_the_new_normal() -> None:
     assert "the new state is the normal one now" in str(novelties[-1]["text"])
 
 
-def test_a_machine_is_missed_though_it_sends_nothing_and_however_the_ticks_fall() -> None:
+def test_a_machine_is_missed_though_it_sends_nothing_and_however_the_watermarks_fall() -> None:
     gone = {("vm-2", w): None for w in range(20, 40)}
-    whole, ticks = stream(40, gone), {tick(w) for w in range(40)}
-    seldom = [raw for raw in whole if raw not in ticks or raw in {tick(w) for w in range(6, 40, 7)} | {tick(39)}]
+    whole, watermarks = stream(40, gone), {watermark(w) for w in range(40)}
+    seldom = [
+        raw
+        for raw in whole
+        if raw not in watermarks or raw in {watermark(w) for w in range(6, 40, 7)} | {watermark(39)}
+    ]
     assert [n for n in told(seldom) if n["verdict"] == "silence"] == [
         n for n in told(whole) if n["verdict"] == "silence"
     ]
@@ -200,7 +204,7 @@ def test_silence_needs_no_event_and_ends_with_one() -> None:
 
 def test_a_new_machine_is_one_novelty() -> None:
     records = stream(20) + [
-        raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), tick(w))
+        raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), watermark(w))
     ]
     start, end = told(records)
     assert (start["verdict"], start["kind"], start["machine"], seconds(start)) == ("new_entity", "machine", "vm-9", 20)
@@ -341,10 +345,10 @@ def test_what_is_beyond_the_value_called_normal_is_told() -> None:
     assert [seconds(n) for n in starts] == [20, 230]
 
 
-def test_a_control_event_takes_effect_at_its_time_wherever_it_stands_before_the_tick() -> None:
+def test_a_control_event_takes_effect_at_its_time_wherever_it_stands_before_the_watermark() -> None:
     log = stream(60, with_metric("vm-1", range(20, 24), 60.0))
     control = told_by_a_person(40, reset("metric-0", "vm-1"))
-    at = log.index(tick(39))
+    at = log.index(watermark(39))
     late = [fold(None, [*log[:n], control, *log[n:]], SETTINGS) for n in (0, 50, at, at + 1, at + 2)]
     assert all(found == late[0] for found in late)
 
@@ -402,7 +406,7 @@ def test_a_silence_that_a_person_calls_normal_ends_and_is_not_told_again() -> No
 
 def test_a_new_machine_that_a_rule_is_about_is_not_told() -> None:
     log = stream(20) + [
-        raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), tick(w))
+        raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), watermark(w))
     ]
     assert told(inserted(log, told_by_a_person(10, suppress(Rule(machine="vm-9"))))) == []
 

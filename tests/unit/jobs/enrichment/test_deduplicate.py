@@ -21,9 +21,9 @@ def test_what_a_restart_repeats_is_dropped():
     assert [once.is_new(one) for one in sequence] == [True, True, True, True, False, False, False, True]
 
 
-def test_ticks_and_retried_records_pass():
+def test_watermarks_and_retried_records_pass():
     once = Once()
     assert once.is_new(record(7))
     assert once.is_new(record(3, retried=True))
-    assert once.is_new({"tick_unix_nano": 5})
+    assert once.is_new({"watermark_unix_nano": 5})
     assert not once.is_new(record(7))

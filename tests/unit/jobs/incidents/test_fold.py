@@ -40,17 +40,17 @@ def partition_of(machine):
 
 
 def log_of(*novelties, until=4000):
-    """Each in its machine's partition, and a tick for each ten seconds that something was said in."""
+    """Each in its machine's partition, and a watermark for each ten seconds that something was said in."""
     records = []
     times = sorted({one["time_unix_nano"] for one in novelties} | {until * SECOND})
     for time in times:
         records += [(partition_of(n["machine"]), orjson.dumps(n)) for n in novelties if n["time_unix_nano"] == time]
-        records += [(partition, tick(time)) for partition in range(PARTITIONS)]
+        records += [(partition, watermark(time)) for partition in range(PARTITIONS)]
     return records
 
 
-def tick(time):
-    return orjson.dumps({"tick_unix_nano": time + 1})
+def watermark(time):
+    return orjson.dumps({"watermark_unix_nano": time + 1})
 
 
 def told(*novelties, until=4000):
@@ -146,10 +146,10 @@ def test_a_change_of_verdict_is_an_update():
 
 
 def test_nothing_is_told_before_the_slowest_partition_has_passed_it():
-    records = [(0, orjson.dumps(novelty("a", 100))), (0, tick(500 * SECOND)), (1, tick(99 * SECOND))]
+    records = [(0, orjson.dumps(novelty("a", 100))), (0, watermark(500 * SECOND)), (1, watermark(99 * SECOND))]
     state, found = fold(None, records, PARTITIONS)
     assert found == []
-    assert [record["phase"] for record in fold(state, [(1, tick(100 * SECOND))], PARTITIONS)[1]] == ["start"]
+    assert [record["phase"] for record in fold(state, [(1, watermark(100 * SECOND))], PARTITIONS)[1]] == ["start"]
 
 
 def test_an_incident_of_which_nothing_is_heard_for_a_day_is_over():

@@ -159,8 +159,8 @@ def test_an_id_of_a_long_series_fits():
     assert len(identity.encode()) < 512
 
 
-def test_a_tick_has_no_documents():
-    assert statistics({"tick_unix_nano": 5}) == {}
+def test_a_watermark_has_no_documents():
+    assert statistics({"watermark_unix_nano": 5}) == {}
 
 
 def test_a_record_without_window_is_an_error():
@@ -222,8 +222,8 @@ def test_an_incident_is_as_its_newest_record_has_it():
     assert {name: document[name] for name in facts} == facts
 
 
-def test_a_tick_of_novelties_is_no_document():
-    assert novelties({"tick_unix_nano": 1}) == {}
+def test_a_watermark_of_novelties_is_no_document():
+    assert novelties({"watermark_unix_nano": 1}) == {}
 
 
 def test_a_novelty_starts():
@@ -348,4 +348,4 @@ def test_the_mapping_of_a_list_is_its_schema(kind, field, schema):
     ],
 )
 def test_these_records_have_every_field_of_their_schema(records, schema):
-    assert set().union(*records) | {"tick_unix_nano"} == set(schema.names) | {"tick_unix_nano"}
+    assert set().union(*records) | {"watermark_unix_nano"} == set(schema.names) | {"watermark_unix_nano"}

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from infra.errors import UserError
-from jobs.runtime.metrics import MetricsServer, observe_progress, observe_tick, observe_write
+from jobs.runtime.metrics import MetricsServer, observe_progress, observe_watermark, observe_write
 from jobs.runtime.settings import Settings
 
 PROGRESS = {
@@ -100,8 +100,8 @@ def test_written_rows_and_skipped_tasks_add_up():
     assert sample("kappa_skipped_tasks_total", job="job-w") == 3
 
 
-def test_the_lag_in_event_time_goes_on_growing_without_a_tick():
-    observe_tick("job-t", 1_760_000_000_000)
+def test_the_lag_in_event_time_goes_on_growing_without_a_watermark():
+    observe_watermark("job-t", 1_760_000_000_000)
     assert sample("kappa_event_time_seconds", job="job-t") == 1_760_000_000
     first = sample("kappa_event_time_lag_seconds", job="job-t")
     assert sample("kappa_event_time_lag_seconds", job="job-t") > first > 0

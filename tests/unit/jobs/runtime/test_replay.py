@@ -45,8 +45,8 @@ def test_nothing_after_the_end_is_taken(rows):
     assert [(row.partition, row.offset) for row in found.collect()] == [(0, 1)]
 
 
-def test_a_condition_lets_ticks_pass_and_what_is_for_many_machines(rows):
-    records = [b'{"machine":"upf-1"}', b'{"machine":"vm-1"}', b'{"tick_unix_nano":5}', b'{"machine":"vm-*"}']
+def test_a_condition_lets_watermarks_pass_and_what_is_for_many_machines(rows):
+    records = [b'{"machine":"upf-1"}', b'{"machine":"vm-1"}', b'{"watermark_unix_nano":5}', b'{"machine":"vm-*"}']
     frame = rows(*(("events", 0, offset, value) for offset, value in enumerate(records)))
     found = Replay(where="machine like 'upf-%'").part(frame, [load_topics()["events"]])
     assert [row.offset for row in found.collect()] == [0, 2, 3]

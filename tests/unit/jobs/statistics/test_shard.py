@@ -41,8 +41,8 @@ ALL = windows(
 INVENTORY = {"known": True, "type": "virtual", "site": "lund"}
 
 
-def tick(seconds):
-    return orjson.dumps({"tick_unix_nano": int(seconds * NANO)})
+def watermark(seconds):
+    return orjson.dumps({"watermark_unix_nano": int(seconds * NANO)})
 
 
 def metric(time, value, series="cpu{core=0}", unit="1", **more):
@@ -81,7 +81,7 @@ def run(values, declared=TEN, cuts=(), cold=False):
 
 
 def data(outputs):
-    """The final records, without ticks."""
+    """The final records, without watermarks."""
     return [output for output in outputs if output.key is not None and output.topic is None]
 
 
@@ -100,7 +100,7 @@ def in_rows(value):
 
 
 def test_a_complete_window_is_told_once_with_all_its_statistics():
-    values = [record(metric(101, 2.0), metric(103, 4.0)), record(metric(102, 9.0)), tick(110), tick(125)]
+    values = [record(metric(101, 2.0), metric(103, 4.0)), record(metric(102, 9.0)), watermark(110), watermark(125)]
     (found,) = told(run(values))
     assert found == {
         "id": "vm-1/10s/100000000000",
@@ -136,45 +136,45 @@ def test_a_complete_window_is_told_once_with_all_its_statistics():
 
 
 def test_the_output_says_where_it_came_from_and_when_it_is():
-    (window, end) = run([record(metric(101, 2.0)), record(metric(102, 2.0)), tick(112)])
+    (window, end) = run([record(metric(101, 2.0)), record(metric(102, 2.0)), watermark(112)])
     assert (window.key, window.time_unix_nano) == ("vm-1", 110 * NANO)
     assert window.headers == (("kappa.source", b"events/3/0-1"), ("kappa.schema", b"statistics/3"))
-    assert (end.key, end.value, end.time_unix_nano) == (None, tick(112), 112 * NANO)
+    assert (end.key, end.value, end.time_unix_nano) == (None, watermark(112), 112 * NANO)
 
 
-def test_a_window_waits_for_the_tick_that_ends_it():
-    assert data(run([record(metric(101, 2.0)), tick(109.999)])) == []
-    assert len(data(run([record(metric(101, 2.0)), tick(109.999), tick(110)], cuts=(2,)))) == 1
+def test_a_window_waits_for_the_watermark_that_ends_it():
+    assert data(run([record(metric(101, 2.0)), watermark(109.999)])) == []
+    assert len(data(run([record(metric(101, 2.0)), watermark(109.999), watermark(110)], cuts=(2,)))) == 1
 
 
-def test_without_a_tick_nothing_is_told():
+def test_without_a_watermark_nothing_is_told():
     assert run([record(metric(101, 2.0)), record(metric(500, 2.0))]) == []
 
 
-def test_windows_come_by_end_then_size_then_machine_and_then_the_tick():
+def test_windows_come_by_end_then_size_then_machine_and_then_the_watermark():
     values = [
         record(metric(121, 1.0), machine="b"),
         record(metric(101, 1.0), machine="b"),
         record(metric(121, 1.0), machine="a"),
-        tick(150),
+        watermark(150),
     ]
     outputs = run(values, NESTED)
     shown = [(r["window"]["end_unix_nano"] // NANO, r["window"]["size_seconds"], r["machine"]) for r in told(outputs)]
     assert shown == [(110, 10, "b"), (120, 30, "b"), (130, 10, "a"), (130, 10, "b"), (150, 30, "a"), (150, 30, "b")]
-    assert outputs[-1].value == tick(150)
+    assert outputs[-1].value == watermark(150)
 
 
 def test_a_larger_window_holds_what_the_smaller_ones_in_it_hold():
     values = [record(metric(time, float(time))) for time in (90, 101, 119)]
     found = {(r["window"]["size_seconds"], r["window"]["start_unix_nano"] // NANO): r for r in told(
-        run([*values[:2], tick(101), *values[2:], tick(120)], NESTED, cuts=(1, 3))
+        run([*values[:2], watermark(101), *values[2:], watermark(120)], NESTED, cuts=(1, 3))
     )}  # fmt: skip
     assert set(found) == {(10, 90), (10, 100), (10, 110), (30, 90)}
     assert found[30, 90]["statistics"][0]["sum"] == 310.0
 
 
 def test_log_lines_are_counted_by_template_with_their_highest_severity():
-    values = [record(line(101, severity=9), line(102, severity=17), line(103, "ok", 9), kind="log"), tick(110)]
+    values = [record(line(101, severity=9), line(102, severity=17), line(103, "ok", 9), kind="log"), watermark(110)]
     (found,) = told(run(values))
     assert found["statistics"] == [
         {"series": "disk <*> failed", "kind": "log", "count": 2, "severity_number": 17},
@@ -184,37 +184,39 @@ def test_log_lines_are_counted_by_template_with_their_highest_severity():
 
 def test_a_line_without_severity_tells_none():
     bare = {"time_unix_nano": 101 * NANO, "series": "plain", "body": "plain"}
-    (found,) = told(run([record(bare, kind="log"), tick(110)]))
+    (found,) = told(run([record(bare, kind="log"), watermark(110)]))
     assert found["statistics"] == [{"series": "plain", "kind": "log", "count": 1}]
 
 
 def test_values_of_two_units_do_not_add_up():
-    (found,) = told(run([record(metric(101, 1.0, unit="s"), metric(102, 1000.0, unit="ms")), tick(110)]))
+    (found,) = told(run([record(metric(101, 1.0, unit="s"), metric(102, 1000.0, unit="ms")), watermark(110)]))
     assert [(s["unit"], s["sum"]) for s in found["statistics"]] == [("ms", 1000.0), ("s", 1.0)]
 
 
 def test_a_window_has_the_facts_of_its_latest_record():
     moved = {"known": True, "site": "kista"}
-    values = [record(metric(104, 1.0), id="b", inventory=moved), record(metric(101, 1.0), id="a"), tick(110)]
+    values = [record(metric(104, 1.0), id="b", inventory=moved), record(metric(101, 1.0), id="a"), watermark(110)]
     assert told(run(values))[0]["inventory"] == moved
 
 
-def test_an_event_before_an_earlier_tick_is_an_error_that_names_it():
-    values = [tick(110), record(metric(109, 1.0), id="otlp-0-77-0")]
-    with pytest.raises(OutOfOrderError, match="otlp-0-77-0 at offset 1 has an event at 109000000000, before the tick"):
+def test_an_event_before_an_earlier_watermark_is_an_error_that_names_it():
+    values = [watermark(110), record(metric(109, 1.0), id="otlp-0-77-0")]
+    with pytest.raises(
+        OutOfOrderError, match="otlp-0-77-0 at offset 1 has an event at 109000000000, before the watermark"
+    ):
         run(values)
 
 
-def test_what_was_rejected_and_comes_back_after_its_tick_is_left_out():
+def test_what_was_rejected_and_comes_back_after_its_watermark_is_left_out():
     late, in_time = metric(101, 9.0), metric(107, 3.0)
     retried = [record(late, id="otlp-0-1-0", retried=True), record(in_time, id="otlp-0-2-0", retried=True)]
-    (found,) = told(run([tick(105), *retried, record(metric(106, 2.0)), tick(110)]))
+    (found,) = told(run([watermark(105), *retried, record(metric(106, 2.0)), watermark(110)]))
     assert (found["statistics"][0]["count"], found["statistics"][0]["sum"]) == (2, 5.0)
 
 
 def test_values_beyond_the_largest_float_stay_numbers():
     huge = math.ldexp(1.0, 1023)
-    (found,) = told(run([record(metric(101, huge), metric(102, huge)), tick(110)]))
+    (found,) = told(run([record(metric(101, huge), metric(102, huge)), watermark(110)]))
     assert found["statistics"][0]["mean"] == huge
     assert all(found["statistics"][0][name] is not None for name in ("sum", "variance"))
 
@@ -233,7 +235,7 @@ def only(outputs, kind="tumbling", size=10.0):
 def test_a_counter_becomes_a_rate_across_windows():
     log = [
         record(*(counter(time, value) for time, value in [(101, 50), (106, 100), (111, 200), (116, 400)])),
-        tick(120),
+        watermark(120),
     ]
     first, second = only(run(log))
     assert (first["rate"], first["unit"]) == (True, "By/s")
@@ -248,7 +250,7 @@ def test_a_counter_becomes_a_rate_across_windows():
 
 
 def test_the_first_point_of_a_counter_is_only_counted():
-    (found,) = only(run([record(counter(101, 50)), tick(110)]))
+    (found,) = only(run([record(counter(101, 50)), watermark(110)]))
     assert found == {
         "series": "net{dir=in}",
         "kind": "metric",
@@ -262,21 +264,21 @@ def test_the_first_point_of_a_counter_is_only_counted():
 
 def test_a_reset_between_two_windows_is_growth_from_zero():
     values = [(101, 900), (106, 1000), (111, 20), (116, 120)]
-    _, second = only(run([record(*(counter(*point) for point in values)), tick(120)]))
+    _, second = only(run([record(*(counter(*point) for point in values)), watermark(120)]))
     assert (second["sum"], second["first"], second["last"]) == (120.0, 4.0, 20.0)
 
 
 def test_what_keeps_falling_is_no_counter():
     """As collectd sends it unless told otherwise: rates, under a counter's type."""
     values = [(100 + 5 * n, 7.5 if n % 2 else 3.5) for n in range(40)]
-    found = only(run([record(*(counter(*point) for point in values)), tick(300)]))
+    found = only(run([record(*(counter(*point) for point in values)), watermark(300)]))
     assert "rate" not in found[-1]
     assert (found[-1]["unit"], found[-1]["mean"], found[-1]["min"], found[-1]["max"]) == ("By", 5.5, 3.5, 7.5)
 
 
 @pytest.mark.parametrize("more", [{"monotonic": False}, {"temporality": "delta"}, {"type": "gauge"}])
 def test_other_sums_are_taken_as_they_are(more):
-    (found,) = only(run([record(counter(101, 50, **more), counter(106, 40, **more)), tick(110)]))
+    (found,) = only(run([record(counter(101, 50, **more), counter(106, 40, **more)), watermark(110)]))
     assert ("rate" in found, found["unit"], found["sum"]) == (False, "By", 90.0)
 
 
@@ -287,7 +289,7 @@ def histogram(time, counts, total, **more):
 
 
 def test_a_histogram_tells_its_observations_since_the_window_before():
-    log = [record(histogram(101, [1, 0, 0], 0.5), histogram(111, [1, 10, 0], 15.5)), tick(120)]
+    log = [record(histogram(101, [1, 0, 0], 0.5), histogram(111, [1, 10, 0], 15.5)), watermark(120)]
     first, second = only(run(log))
     assert (first["count"], "observations" in first) == (1, False)
     assert (second["count"], second["observations"], second["sum"], second["mean"]) == (1, 10, 15.0, 1.5)
@@ -296,19 +298,19 @@ def test_a_histogram_tells_its_observations_since_the_window_before():
 
 def test_delta_histograms_add_up_over_larger_windows():
     events = [histogram(time, [1, 1, 0], 2.0, temporality="delta") for time in (91, 96, 101, 111)]
-    found = only(run([record(*events), tick(120)], NESTED), size=30.0)
+    found = only(run([record(*events), watermark(120)], NESTED), size=30.0)
     assert [(s["count"], s["observations"], s["sum"], s["p50"]) for s in found] == [(4, 8, 8.0, 1.0)]
 
 
 def test_the_missing_share_is_against_the_usual_interval():
     times = [*range(100, 160, 2), 160, 162, *range(170, 180, 2)]
-    found = only(run([record(*(metric(time, 1.0) for time in times)), tick(180)]))
+    found = only(run([record(*(metric(time, 1.0) for time in times)), watermark(180)]))
     assert [s.get("missing") for s in found] == [None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.6, 0.0]
 
 
 def test_a_sliding_window_holds_the_panes_under_it():
     values = [record(metric(time, float(time))) for time in (91, 125, 130, 155)]
-    found = [r for r in told(run([*values, tick(180)], ALL)) if r["window"]["kind"] == "sliding"]
+    found = [r for r in told(run([*values, watermark(180)], ALL)) if r["window"]["kind"] == "sliding"]
     shown = [(r["window"]["start_unix_nano"] // NANO, r["window"]["end_unix_nano"] // NANO) for r in found]
     assert shown == [(60, 120), (90, 150), (120, 180)]
     assert [r["statistics"][0]["sum"] for r in found] == [91.0, 91 + 125 + 130.0, 125 + 130 + 155.0]
@@ -318,7 +320,7 @@ def test_a_sliding_window_holds_the_panes_under_it():
 
 def test_a_session_ends_after_its_gap():
     times = (101, 104, 112, 140, 141, 142, 200)
-    outputs = run([record(*(line(time) for time in times), kind="log"), tick(300)], ALL)
+    outputs = run([record(*(line(time) for time in times), kind="log"), watermark(300)], ALL)
     found = [r for r in told(outputs) if r["window"]["kind"] == "session"]
     shown = [(r["window"]["start_unix_nano"] // NANO, r["window"]["end_unix_nano"] // NANO) for r in found]
     assert shown == [(101, 127), (140, 157)]  # one line alone is no burst
@@ -330,7 +332,7 @@ def test_a_session_ends_after_its_gap():
 
 def test_a_session_goes_on_over_panes_and_batches():
     values = [record(line(time), kind="log") for time in range(101, 200, 9)]
-    log = [value for n, value in enumerate(values) for value in (value, tick(100 + 9 * n))] + [tick(400)]
+    log = [value for n, value in enumerate(values) for value in (value, watermark(100 + 9 * n))] + [watermark(400)]
     found = [r for r in told(run(log, ALL, range(len(log)))) if r["window"]["kind"] == "session"]
     assert [r["statistics"][0]["count"] for r in found] == [len(values)]
 
@@ -339,7 +341,7 @@ def test_a_count_window_is_every_so_many_values():
     log = [
         record(*(metric(100 + 4 * n, float(n)) for n in range(8))),
         record(metric(101, 9.0, "load", name="load")),
-        tick(200),
+        watermark(200),
     ]
     found = [r for r in told(run(log, ALL)) if r["window"]["kind"] == "count"]
     assert [(r["statistics"][0]["first"], r["statistics"][0]["last"]) for r in found] == [(0.0, 2.0), (3.0, 5.0)]
@@ -355,7 +357,7 @@ def test_a_count_window_is_every_so_many_values():
 
 def test_early_results_are_prefixes_that_the_final_record_replaces():
     values = [record(metric(time, 1.0)) for time in (91, 101, 111)]
-    outputs = run([*values, tick(120)], ALL)
+    outputs = run([*values, watermark(120)], ALL)
     (final,) = [r for r in told(outputs) if r["window"]["size_seconds"] == 30.0]
     running = [r for r in early(outputs) if r["window"]["size_seconds"] == 30.0]
     assert [(r["until_unix_nano"] // NANO, r["statistics"][0]["count"]) for r in running] == [(100, 1), (110, 2)]
@@ -365,7 +367,7 @@ def test_early_results_are_prefixes_that_the_final_record_replaces():
 
 
 def test_an_open_session_can_be_followed():
-    outputs = run([record(*(line(time) for time in (101, 103, 112)), kind="log"), tick(200)], ALL)
+    outputs = run([record(*(line(time) for time in (101, 103, 112)), kind="log"), watermark(200)], ALL)
     (final,) = [r for r in told(outputs) if r["window"]["kind"] == "session"]
     running = [r for r in early(outputs) if r["window"]["kind"] == "session"]
     assert [r["statistics"][0]["count"] for r in running] == [2, 3]
@@ -373,19 +375,19 @@ def test_an_open_session_can_be_followed():
 
 
 def test_a_series_that_was_silent_for_long_begins_anew():
-    log = [record(counter(101, 50)), tick(110), record(counter(200, 90)), tick(210)]
+    log = [record(counter(101, 50)), watermark(110), record(counter(200, 90)), watermark(210)]
     assert [("sum" in found) for found in only(run(log, ALL))] == [False, False]
     assert [("sum" in found) for found in only(run(log, TEN))] == [False, True]
 
 
 def test_state_of_other_windows_is_refused():
-    state, _ = fold(TEN, None, Input("events", 0, [0], [tick(100)]))
+    state, _ = fold(TEN, None, Input("events", 0, [0], [watermark(100)]))
     with pytest.raises(ChangedWindowsError, match="start a new generation"):
-        fold(NESTED, state, Input("events", 0, [1], [tick(110)]))
+        fold(NESTED, state, Input("events", 0, [1], [watermark(110)]))
 
 
 def test_state_of_another_layout_is_refused(monkeypatch):
-    state, _ = fold(TEN, None, Input("events", 0, [0], [tick(100)]))
+    state, _ = fold(TEN, None, Input("events", 0, [0], [watermark(100)]))
     monkeypatch.setattr("jobs.statistics.state.LAYOUT", 4)
     with pytest.raises(ChangedLayoutError, match="has the layout 3, this version 4"):
         State(TEN, state)
@@ -401,7 +403,7 @@ def test_the_state_does_not_grow_with_history():
         ]
         events += [counter(time + 2, time, series=f"net{{pod={window}-{pod}}}") for pod in range(100)]
         logs = [line(time + n, f"failed {window}") for n in range(9)]
-        values = [record(*events), record(*logs, kind="log"), tick(time + 10)]
+        values = [record(*events), record(*logs, kind="log"), watermark(time + 10)]
         state, _ = fold(ALL, state, Input("events", 0, range(3 * window, 3 * window + 3), values))
         sizes.append(sum(map(len, state.values())))
     kept = State(ALL, state)
@@ -437,7 +439,7 @@ def test_text_that_looks_like_the_begin_of_labels_is_only_text():
     odd = {"series": begin, "name": begin, "unit": begin, "attributes": {begin: begin, "series": begin}}
     metrics = record(metric(101, 2.0, **odd), resource={"series": "[", begin: begin}, machine=begin)
     lines = record(line(101, template=begin) | {"body": begin}, kind="log", machine=begin)
-    (found,) = told(run([metrics, lines, tick(110)]))
+    (found,) = told(run([metrics, lines, watermark(110)]))
     assert (found["machine"], [one["series"] for one in found["statistics"]]) == (begin, [begin, begin])
     assert found["statistics"][1]["attributes"] == odd["attributes"]
 
@@ -447,20 +449,25 @@ def test_the_state_survives_packing():
     values = [
         record(metric(101, 2.5), counter(102, 7), histogram(103, [1, 2, 3], 6.0)),
         record(*(line(time) for time in (101, 102, 115)), kind="log"),
-        tick(113),
+        watermark(113),
     ]
     take(kept, enumerate(values))
     list(shard.close(kept, 0))
     again = State(ALL, kept.packed())
     assert again.packed() == kept.packed()
     assert again.catalogue.series == kept.catalogue.series
-    assert (again.tick, again.facts, again.latest, again.totals) == (kept.tick, kept.facts, kept.latest, kept.totals)
+    assert (again.watermark, again.facts, again.latest, again.totals) == (
+        kept.watermark,
+        kept.facts,
+        kept.latest,
+        kept.totals,
+    )
 
 
 @pytest.mark.parametrize("cold", [False, True])
 def test_panes_to_which_nothing_comes_stay_the_same_parts(cold):
     """Points of open panes, and what closed ones say until the larger windows are complete."""
-    log = [record(metric(101, 2.5), metric(112, 1.0), metric(125, 3.0)), tick(110), record(metric(126, 4.0))]
+    log = [record(metric(101, 2.5), metric(112, 1.0), metric(125, 3.0)), watermark(110), record(metric(126, 4.0))]
     state = None
     for offset, value in enumerate(log):
         before = state
@@ -475,7 +482,7 @@ def test_panes_to_which_nothing_comes_stay_the_same_parts(cold):
 
 machines = st.sampled_from(["vm-1", "vm-2"])
 values_of = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0, 0.1, 0.2, 0.3])
-times = st.integers(0, 400).map(lambda n: n / 10)  # after the last tick
+times = st.integers(0, 400).map(lambda n: n / 10)  # after the last watermark
 gauges = st.builds(
     metric, times, values_of, st.sampled_from(["cpu{core=0}", "cpu{core=1}", "load"]), st.sampled_from(["1", "s"])
 )
@@ -497,7 +504,7 @@ segments = st.lists(st.tuples(st.integers(1, 25), st.lists(batches, max_size=5))
 
 
 def build_log(segments):
-    """Each segment: its records, in two orders, none older than the tick before; then the next tick."""
+    """Each segment: its records, in two orders, none older than the watermark before; then the next watermark."""
     log, now, number = [], 100, 0
     for step, found in segments:
         records = []
@@ -506,7 +513,7 @@ def build_log(segments):
             records.append(record(*shifted, machine=machine, kind=kind, id=f"id-{number}", inventory=inventory))
             number += 1
         now += step
-        log.append((records, tick(now)))
+        log.append((records, watermark(now)))
     return log
 
 
@@ -526,7 +533,7 @@ def test_no_cut_of_the_log_shows_in_the_data(log, chosen, cold):
 
 @settings(max_examples=30)
 @given(segments.map(build_log))
-def test_a_batch_for_each_record_gives_every_tick_and_the_same_data(log):
+def test_a_batch_for_each_record_gives_every_watermark_and_the_same_data(log):
     values = flat(log)
     outputs = run(values, ALL, range(len(values)), cold=True)
     assert data(outputs) == data(run(values, ALL))
@@ -535,7 +542,7 @@ def test_a_batch_for_each_record_gives_every_tick_and_the_same_data(log):
 
 @settings(max_examples=30)
 @given(segments.map(build_log), st.data())
-def test_the_order_of_records_between_two_ticks_does_not_show(log, chosen):
+def test_the_order_of_records_between_two_watermarks_does_not_show(log, chosen):
     shuffled = [(chosen.draw(st.permutations(records)), end) for records, end in log]
     assert as_bytes(run(flat(shuffled), ALL)) == as_bytes(run(flat(log), ALL))
 
@@ -598,15 +605,22 @@ def control(time, action="reset"):
     )
 
 
-def test_a_control_event_is_passed_on_before_the_next_tick_whatever_the_cut():
-    values = [record(metric(101, 1.0)), control(105), record(metric(106, 1.0)), tick(110), control(112), tick(121)]
+def test_a_control_event_is_passed_on_before_the_next_watermark_whatever_the_cut():
+    values = [
+        record(metric(101, 1.0)),
+        control(105),
+        record(metric(106, 1.0)),
+        watermark(110),
+        control(112),
+        watermark(121),
+    ]
     for cuts in ((), (1,), (2,), (1, 2, 3, 4, 5)):
         outputs = sorted(run(values, cuts=cuts), key=lambda output: output.time_unix_nano)  # as the sink does
         found = [orjson.loads(output.value) for output in outputs]
         at = [record["time_unix_nano"] // NANO for record in found if "control" in record]
         assert at == [105, 112]
-        ticks = [n for n, one in enumerate(found) if one.get("tick_unix_nano", 0) > 105 * NANO]
-        assert found.index(next(one for one in found if "control" in one)) < ticks[0]
+        watermarks = [n for n, one in enumerate(found) if one.get("watermark_unix_nano", 0) > 105 * NANO]
+        assert found.index(next(one for one in found if "control" in one)) < watermarks[0]
     passed = next(one for one in told(run(values)) if "control" in one)
     assert passed == {
         "id": "c-1",
@@ -617,6 +631,6 @@ def test_a_control_event_is_passed_on_before_the_next_tick_whatever_the_cut():
     jsonschema.validate(passed, json_schema("statistics", SCHEMAS["statistics"]))
 
 
-def test_a_control_event_before_an_earlier_tick_is_an_error():
+def test_a_control_event_before_an_earlier_watermark_is_an_error():
     with pytest.raises(OutOfOrderError, match="c-1 at offset 1"):
-        run([tick(110), control(109)])
+        run([watermark(110), control(109)])

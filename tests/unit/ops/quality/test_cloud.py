@@ -55,8 +55,8 @@ def test_a_fault_explains_what_its_machine_and_its_guests_show_until_a_while_aft
 def test_statistics_are_means_of_gauges_growth_of_counters_and_counts_of_lines() -> None:
     simulation = Simulation(Settings(START, duration=40 * SECOND, machines=4, sites=1))
     records = [orjson.loads(raw) for raw in statistics(simulation)]
-    ticks = [record["tick_unix_nano"] for record in records if "tick_unix_nano" in record]
-    assert ticks == [START + n * 10 * SECOND for n in range(len(ticks))]
+    watermarks = [record["watermark_unix_nano"] for record in records if "watermark_unix_nano" in record]
+    assert watermarks == [START + n * 10 * SECOND for n in range(len(watermarks))]
     second = [r for r in records if "machine" in r and r["window"]["end_unix_nano"] == START + 20 * SECOND]
     assert [record["machine"] for record in second] == [machine.name for machine in simulation.machines]
     told = to_rows(second[0]["statistics"])

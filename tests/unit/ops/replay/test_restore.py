@@ -8,7 +8,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def test_a_stretch_of_the_log_is_whole_though_times_do_not_ascend(spark):
-    """Ticks, for one, are stamped earlier than what stands before them."""
+    """Watermarks, for one, are stamped earlier than what stands before them."""
     stamps = [100, 200, 150, 300, 250, 400]
     rows = [("events", 0, offset, stamp) for offset, stamp in enumerate(stamps)] + [("events", 1, 7, 120)]
     frame = spark.createDataFrame(rows, "topic string, partition int, offset long, timestamp_ms long")

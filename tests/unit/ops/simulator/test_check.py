@@ -25,7 +25,7 @@ def folder(tmp_path, simulate):
 
 @pytest.fixture
 def statistics(folder):
-    """What a faultless statistics job would write: a record a machine and window, then a tick."""
+    """What a faultless statistics job would write: a record a machine and window, then a watermark."""
     windows = defaultdict(list)
     for line in map(json.loads, (folder / "windows.jsonl").read_text().splitlines()):
         windows[line["machine"], line["start_unix_nano"]] += [
@@ -46,7 +46,7 @@ def statistics(folder):
         }
         for (machine, start), found in windows.items()
     ]
-    return [*records, {"tick_unix_nano": max(start for _, start in windows) + WINDOW}]
+    return [*records, {"watermark_unix_nano": max(start for _, start in windows) + WINDOW}]
 
 
 def compare(folder, records, **more):
@@ -114,10 +114,10 @@ def test_a_window_that_never_was_is_duplicated(folder, statistics):
     assert compare(folder, [*statistics, ghost]).duplicated > 0
 
 
-def test_windows_after_the_last_tick_are_not_asked_for(folder, statistics):
-    middle = statistics[-1]["tick_unix_nano"] - 3 * WINDOW
+def test_windows_after_the_last_watermark_are_not_asked_for(folder, statistics):
+    middle = statistics[-1]["watermark_unix_nano"] - 3 * WINDOW
     kept = [r for r in statistics[:-1] if r["window"]["end_unix_nano"] <= middle]
-    report = compare(folder, [*kept, {"tick_unix_nano": middle}])
+    report = compare(folder, [*kept, {"watermark_unix_nano": middle}])
     assert report.passed
     assert compare(folder, kept, until_unix_nano=middle + WINDOW).lost > 0
 

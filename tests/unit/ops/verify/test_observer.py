@@ -49,10 +49,12 @@ def test_only_alarms_within_what_is_compared_are_counted(observer, monkeypatch):
 
 def test_told_is_what_every_partition_has_told(observer, monkeypatch):
     def read(_bootstrap, _topic, tail=None):
-        told = [(n, {"tick_unix_nano": 10 * n}) for n in range(1, 4)] + [(n, {"machine": "vm-1"}) for n in range(4)]
-        return told if tail else [(0, {"tick_unix_nano": 5}), (0, {"tick_unix_nano": 7}), *told]
+        told = [(n, {"watermark_unix_nano": 10 * n}) for n in range(1, 4)] + [
+            (n, {"machine": "vm-1"}) for n in range(4)
+        ]
+        return told if tail else [(0, {"watermark_unix_nano": 5}), (0, {"watermark_unix_nano": 7}), *told]
 
-    monkeypatch.setattr("jobs.runtime.progress.read_records", read)
+    monkeypatch.setattr("jobs.runtime.watermarks.read_records", read)
     observer.topics = {"statistics": SimpleNamespace(name="statistics", partitions=4)}
     observer.settings = SimpleNamespace(kafka_bootstrap="")
     assert observer.told_until() == 7

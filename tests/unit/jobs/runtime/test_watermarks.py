@@ -1,4 +1,4 @@
-"""Ticks: what they promise, by cases and in simulated logs."""
+"""Watermarks: what they promise, by cases and in simulated logs."""
 
 from dataclasses import dataclass
 
@@ -7,65 +7,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.contract.topics import load_topics
-from jobs.runtime.progress import TICK_MARGIN_MS, Ticker, lateness_by_topic, tick_records
+from jobs.runtime.watermarks import WATERMARK_MARGIN_MS, WatermarkTracker, lateness_by_topic, watermark_records
 
 LATENESS = 20_000
 A, B = ("metrics", 0), ("metrics", 1)
 
 
-def ticker():
-    return Ticker({"metrics": LATENESS, "logs": 5_000})
+def watermark_tracker():
+    return WatermarkTracker({"metrics": LATENESS, "logs": 5_000})
 
 
-def tick_at(timestamp, lateness=LATENESS):
-    return timestamp - lateness - TICK_MARGIN_MS
+def watermark_at(timestamp, lateness=LATENESS):
+    return timestamp - lateness - WATERMARK_MARGIN_MS
 
 
-def test_a_partition_read_to_its_end_ticks_its_lateness_behind_its_newest_record():
-    assert ticker().advance({A: 10}, {A: 10}, {A: 100_000}) == tick_at(100_000)
+def test_a_partition_read_to_its_end_watermarks_its_lateness_behind_its_newest_record():
+    assert watermark_tracker().advance({A: 10}, {A: 10}, {A: 100_000}) == watermark_at(100_000)
 
 
-def test_a_tick_is_told_once():
-    one = ticker()
+def test_a_watermark_is_told_once():
+    one = watermark_tracker()
     one.advance({A: 10}, {A: 10}, {A: 100_000})
     assert one.advance({A: 11}, {A: 11}, {A: 100_000}) is None
-    assert one.advance({A: 12}, {A: 12}, {A: 100_001}) == tick_at(100_001)
+    assert one.advance({A: 12}, {A: 12}, {A: 100_001}) == watermark_at(100_001)
 
 
-def test_a_partition_that_is_behind_holds_the_tick_where_it_stands():
-    assert ticker().advance({A: 10, B: 10}, {A: 10, B: 99}, {A: 100_000, B: 60_000}) == tick_at(60_000)
+def test_a_partition_that_is_behind_holds_the_watermark_where_it_stands():
+    assert watermark_tracker().advance({A: 10, B: 10}, {A: 10, B: 99}, {A: 100_000, B: 60_000}) == watermark_at(60_000)
 
 
 def test_an_idle_partition_holds_nothing_back():
-    one = ticker()
+    one = watermark_tracker()
     one.advance({A: 10, B: 10}, {A: 10, B: 10}, {A: 100_000, B: 60_000})
-    assert one.advance({A: 20, B: 10}, {A: 20, B: 10}, {A: 300_000}) == tick_at(300_000)
+    assert one.advance({A: 20, B: 10}, {A: 20, B: 10}, {A: 300_000}) == watermark_at(300_000)
 
 
 def test_a_partition_that_never_had_a_record_holds_nothing_back():
-    assert ticker().advance({A: 10, B: 0}, {A: 10, B: 0}, {A: 100_000}) == tick_at(100_000)
+    assert watermark_tracker().advance({A: 10, B: 0}, {A: 10, B: 0}, {A: 100_000}) == watermark_at(100_000)
 
 
-def test_records_that_came_since_to_a_partition_not_yet_seen_hold_every_tick():
+def test_records_that_came_since_to_a_partition_not_yet_seen_hold_every_watermark():
     """After a restart nobody knows how old they are."""
-    assert ticker().advance({A: 10, B: 0}, {A: 10, B: 1}, {A: 100_000}) is None
+    assert watermark_tracker().advance({A: 10, B: 0}, {A: 10, B: 1}, {A: 100_000}) is None
 
 
-def test_without_a_record_there_is_no_tick():
-    assert ticker().advance({A: 10}, {A: 10}, {}) is None
+def test_without_a_record_there_is_no_watermark():
+    assert watermark_tracker().advance({A: 10}, {A: 10}, {}) is None
 
 
 def test_each_topic_has_its_own_lateness():
     logs = ("logs", 0)
-    assert ticker().advance({logs: 1}, {logs: 1}, {logs: 100_000}) == tick_at(100_000, lateness=5_000)
-    assert ticker().advance({A: 9, logs: 1}, {A: 9, logs: 1}, {A: 100_000, logs: 100_000}) == tick_at(100_000)
+    assert watermark_tracker().advance({logs: 1}, {logs: 1}, {logs: 100_000}) == watermark_at(100_000, lateness=5_000)
+    assert watermark_tracker().advance({A: 9, logs: 1}, {A: 9, logs: 1}, {A: 100_000, logs: 100_000}) == watermark_at(
+        100_000
+    )
 
 
-def test_an_earlier_record_does_not_take_a_tick_back():
-    one = ticker()
+def test_an_earlier_record_does_not_take_a_watermark_back():
+    one = watermark_tracker()
     one.advance({A: 10}, {A: 10}, {A: 100_000})
     assert one.advance({A: 11}, {A: 12}, {A: 99_000}) is None
-    assert one.tick_ms == tick_at(100_000)
+    assert one.watermark_ms == watermark_at(100_000)
 
 
 @dataclass(frozen=True)
@@ -128,37 +130,39 @@ def run_step(log, ticking, step):
 
 
 @given(steps, appends, st.booleans())
-def test_no_event_older_than_a_tick_follows_it_and_ticks_rise(steps, later, restarted):
-    log, ticking, last = Log(), ticker(), 0
+def test_no_event_older_than_a_watermark_follows_it_and_watermarks_rise(steps, later, restarted):
+    log, ticking, last = Log(), watermark_tracker(), 0
     for number, step in enumerate(steps):
         if restarted and number == len(steps) // 2:
-            ticking, last = ticker(), 0
-        tick = run_step(log, ticking, step)
-        if tick is not None:
-            assert tick > last
-            last = tick
-            assert all(event >= tick for _, event in log.unread()), "an event in the log is older than the tick"
-    highest = ticking.tick_ms
+            ticking, last = watermark_tracker(), 0
+        watermark = run_step(log, ticking, step)
+        if watermark is not None:
+            assert watermark > last
+            last = watermark
+            assert all(event >= watermark for _, event in log.unread()), (
+                "an event in the log is older than the watermark"
+            )
+    highest = ticking.watermark_ms
     log.append(later)
-    assert all(event >= highest for _, event in log.unread()), "a later event is older than the last tick"
+    assert all(event >= highest for _, event in log.unread()), "a later event is older than the last watermark"
 
 
 @given(steps)
-def test_a_log_that_is_read_to_its_end_brings_the_tick_to_its_end(steps):
-    log, ticking = Log(), ticker()
+def test_a_log_that_is_read_to_its_end_brings_the_watermark_to_its_end(steps):
+    log, ticking = Log(), watermark_tracker()
     for step in steps:
         run_step(log, ticking, step)
     run_step(log, ticking, Step([(0, 1, 0)], [10**6] * PARTITIONS, []))
-    assert ticking.tick_ms == tick_at(log.now)
+    assert ticking.watermark_ms == watermark_at(log.now)
 
 
-def test_tick_records_go_to_every_partition_in_nanoseconds():
+def test_watermark_records_go_to_every_partition_in_nanoseconds():
     events = load_topics()["events"]
-    records = tick_records(events, 1_760_000_000_123)
+    records = watermark_records(events, 1_760_000_000_123)
     assert [(topic, partition) for topic, partition, *_ in records] == [("events", n) for n in range(events.partitions)]
     for _, _, key, value, timestamp, headers in records:
         assert (key, timestamp, headers) == (None, 1_760_000_000_123, None)
-        assert orjson.loads(value) == {"tick_unix_nano": 1_760_000_000_123_000_000}
+        assert orjson.loads(value) == {"watermark_unix_nano": 1_760_000_000_123_000_000}
 
 
 def test_every_telemetry_topic_has_a_lateness():

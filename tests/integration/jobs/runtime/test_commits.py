@@ -1,4 +1,4 @@
-"""Closing a batch on a real broker: the lag that ordinary tools show, and two copies of one job."""
+"""BatchCommitter a batch on a real broker: the lag that ordinary tools show, and two copies of one job."""
 
 import subprocess
 import uuid
@@ -13,7 +13,8 @@ from connectors.sinks.kafka import ProgressError, SinkSettings
 from infra.jars import default_jars
 from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.kafka import KafkaBroker
-from jobs.runtime.progress import Closing, TakenOverError, latest_offsets
+from jobs.runtime.commits import BatchCommitter, TakenOverError
+from jobs.runtime.watermarks import latest_offsets
 from tests.integration.conftest import free_ports
 from tests.waiting import until
 
@@ -56,43 +57,45 @@ def describe(settings):
 
 
 def test_the_real_tool_shows_a_jobs_lag(settings):
-    Closing(settings).close(0, positions(settings, 10, 4))
+    BatchCommitter(settings).commit(0, positions(settings, 10, 4))
 
     topic = f"{settings.query}.in"
     assert describe(settings) == [(topic, "0", "10", "10", "0"), (topic, "1", "4", "10", "6")]
 
 
 def test_a_second_copy_of_a_job_ends_the_first(settings):
-    first = Closing(settings)
-    first.close(0, positions(settings, 1, 1))
-    second = Closing(settings)
+    first = BatchCommitter(settings)
+    first.commit(0, positions(settings, 1, 1))
+    second = BatchCommitter(settings)
     with pytest.raises(TakenOverError, match="another copy of this job runs"):
-        first.close(1, positions(settings, 2, 2))
-    second.close(1, positions(settings, 3, 3))
+        first.commit(1, positions(settings, 2, 2))
+    second.commit(1, positions(settings, 3, 3))
 
 
 def test_a_second_copy_with_another_checkpoint_is_refused_and_the_first_goes_on(settings):
-    first = Closing(settings)
-    first.close(0, positions(settings, 1, 1))
+    first = BatchCommitter(settings)
+    first.commit(0, positions(settings, 1, 1))
     other = SinkSettings(settings.bootstrap, settings.query, "run-2", settings.progress_topic, 60_000)
     with pytest.raises(ProgressError, match="belong to checkpoint run-1, this one is run-2"):
-        Closing(other)
-    first.close(1, positions(settings, 2, 2))
+        BatchCommitter(other)
+    first.commit(1, positions(settings, 2, 2))
 
 
 def test_a_closed_batch_is_not_closed_again(settings):
-    """Its ticks would be told twice."""
-    Closing(settings).close(0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"tick", 1_000, None)])
-    again = Closing(settings)
+    """Its watermarks would be told twice."""
+    BatchCommitter(settings).commit(
+        0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)]
+    )
+    again = BatchCommitter(settings)
     again.check(0)
-    again.close(0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"tick", 1_000, None)])
+    again.commit(0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)])
 
     with pytest.raises(ProgressError, match="the checkpoint is an old copy"):
-        again.close(-1, positions(settings, 1, 1))
-    assert ticks(settings) == [b"tick"]
+        again.commit(-1, positions(settings, 1, 1))
+    assert watermarks(settings) == [b"watermark"]
 
 
-def ticks(settings):
+def watermarks(settings):
     """What was added to the input topic's partition 0 after its ten records."""
     consumer = Consumer(
         {"bootstrap.servers": settings.bootstrap, "group.id": str(uuid.uuid4()), "enable.partition.eof": True}

@@ -1,0 +1,100 @@
+"""Watermarks of a job that reads telemetry: how far event time has come, by what the log says.
+
+A *watermark record* in a partition of a derived topic promises that no event earlier than it follows there. Jobs
+downstream close windows by these records alone, so they decide alike in each replay.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from connectors.kafka.reader import read_records
+from connectors.sinks.kafka import Row
+from infra.contract.topics import Topic, TopicMap
+from jobs.runtime.checkpoint import Offsets
+
+# The client knows other leaders than the brokers do.
+_STALE = {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
+
+# Brokers' clocks differ, and a replicated record is seen later than it was stamped: by at most this much together.
+WATERMARK_MARGIN_MS = 5_000
+
+
+@dataclass
+class WatermarkTracker:
+    """Event-time progress of a job that reads telemetry, from what the log says.
+
+    An event that is older than its Kafka timestamp by more than its topic's lateness doesn't pass enrichment. So a
+    partition that was read up to Kafka time K can bring no event before K - lateness. A partition that was read to its
+    end can only bring records stamped after those already read elsewhere, so it doesn't hold the others back.
+    """
+
+    lateness_ms: Mapping[str, int]  # by topic
+    newest: dict[tuple[str, int], int] = field(default_factory=dict)  # newest Kafka timestamp, ms, by partition
+    watermark_ms: int = 0
+
+    def advance(self, end: Offsets, latest: Offsets, newest: Mapping[tuple[str, int], int]) -> int | None:
+        """The new watermark in ms, or None if event time has not moved.
+
+        `end` is where the batch ended, `latest` the ends of the partitions after it was planned.
+        """
+        for partition, timestamp in newest.items():
+            self.newest[partition] = max(timestamp, self.newest.get(partition, timestamp))
+        if not self.newest:
+            return None
+        # Retried records are older than the watermarks and say so (`retried`): their topic holds nothing back.
+        end = {partition: offset for partition, offset in end.items() if partition[0] in self.lateness_ms}
+        behind = {partition for partition, offset in end.items() if latest[partition] > offset}
+        if behind - self.newest.keys():
+            return None  # one that has not been seen since the start: nobody knows where it stands
+        frontier = max(self.newest.values())
+        bounds = [
+            (self.newest[partition] if partition in behind else frontier) - self.lateness_ms[partition[0]]
+            for partition in end
+        ]
+        watermark = min(bounds) - WATERMARK_MARGIN_MS
+        if watermark <= self.watermark_ms:
+            return None
+        self.watermark_ms = watermark
+        return watermark
+
+
+def latest_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]], seconds: float = 30) -> Offsets:
+    """The ends of `partitions`, open transactions included: what is not yet committed still holds a watermark back."""
+    end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    wanted = {TopicPartition(topic, number): end for topic, number in partitions}
+    try:
+        return _offsets(admin, wanted, seconds)
+    except KafkaException as error:
+        if error.args[0].code() not in _STALE:
+            raise
+    # The client would ask with the leaders of before a broker's restart for ever.
+    admin.list_topics(timeout=seconds)
+    return _offsets(admin, wanted, seconds)
+
+
+def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], seconds: float) -> Offsets:
+    found = admin.list_offsets(wanted, request_timeout=seconds)
+    return {(p.topic, p.partition): future.result().offset for p, future in found.items()}
+
+
+def watermark_records(topic: Topic, watermark_ms: int) -> list[Row]:
+    """The watermark for every partition of `topic`."""
+    value = orjson.dumps({"watermark_unix_nano": watermark_ms * 1_000_000})
+    return [(topic.name, partition, None, value, watermark_ms, None) for partition in range(topic.partitions)]
+
+
+def last_watermarks(bootstrap: str, topic: str, tail: int | None = None) -> dict[int, int]:
+    """The newest watermark, unix ns, of each partition that has one; with `tail` among its last so many offsets."""
+    records = read_records(bootstrap, topic, tail)
+    return {
+        partition: record["watermark_unix_nano"] for partition, record in records if "watermark_unix_nano" in record
+    }
+
+
+def lateness_by_topic(topics: TopicMap) -> dict[str, int]:
+    """Allowed lateness of each telemetry topic in ms."""
+    return {topic.name: int(topic.lateness.total_seconds() * 1000) for topic in topics.telemetry if topic.lateness}
