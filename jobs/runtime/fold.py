@@ -1,9 +1,9 @@
 """Packed state: all rows of one Kafka partition go, in offset order, through one Python call a batch.
 
 A partition is a shard: it holds whole machines, and the watermarks in it say how far event time has come. A fold
-therefore needs nothing but its own partition's log, in the order of the log, and its result can't depend on batch sizes,
-on the number of cores or on how fast other partitions are read. One call for many series is also what makes Python affordable:
-Spark's cost is per group, not per row.
+therefore needs nothing but its own partition's log, in the order of the log. Its result can't depend on batch sizes, on
+the number of cores or on how fast other partitions are read. One call for many series is also what makes Python
+affordable: Spark's cost is per group, not per row.
 """
 
 import gc
