@@ -1,25 +1,86 @@
-"""Starts a job of the chain by its name: the `run` of `jobs/<name>/job.py`."""
+"""Starts the jobs of a generation: one application in this process, or all of them."""
 
-import os
 import threading
-from importlib import import_module
+from collections.abc import Sequence
 
+from infra.contract.jobs import Job, load
 from infra.contract.topics import LIVE, TopicMap, load_topics
+from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.preflight import check_surroundings, reach_broker
+from jobs.runtime.runner import PlannedJob, run_application
 from jobs.runtime.settings import Settings
+from jobs.runtime.supervisor import supervise
+from jobs.table import JOBS
 from ops.replay.registry import Registry
 
+ALL = "all"
 
-def run(name: str, settings: Settings, stop: threading.Event, module: str = "job") -> None:
-    """Run job `name` until `stop` is set, by a module of its package. Only this job's packages are loaded.
 
-    Raises UserError if its surroundings are not fit.
+def run(application: str, settings: Settings, stop: threading.Event) -> None:
+    """Run an application of the job table until `stop`, or all jobs as one application where `application` is `all`.
+
+    Only the jobs that the settings' generation runs are started; only their packages are loaded.
+
+    Raises UserError, before anything starts, if their surroundings or settings are not fit.
     """
     registry = registry_for(settings, stop)
-    settings = planned(name, settings, registry)
+    names = jobs_of(settings, registry)
+    wanted = [name for name in names if application in (ALL, JOBS[name].runs_in)]
+    if not wanted:
+        wanted = [_asked_for(application, settings, registry)]
+    planned = [plan_job(JOBS[name], settings, registry) for name in wanted]
     topics = registry.topics(settings.generation, load_topics(settings.topics_file))
-    check_surroundings(settings, topics, stop)
-    import_module(f"jobs.{name}.{module}").run(settings, topics, stop)
+    check_surroundings(settings, JOBS.used(wanted, topics), stop)
+    for one in planned:
+        one.check(topics)
+    run_application(application, planned, settings, topics, stop)
+
+
+def run_realtime(job: Job, settings: Settings, stop: threading.Event) -> None:
+    """Run the real-time mode of a job until `stop`. Raises UserError if its surroundings are not fit."""
+    registry = registry_for(settings, stop)
+    planned = plan_job(job, settings, registry)
+    topics = registry.topics(settings.generation, load_topics(settings.topics_file))
+    check_surroundings(settings, JOBS.used([job.name], topics), stop)
+    load(job.realtime or "")(planned.settings, topics, stop)
+
+
+def run_all(settings: Settings, stop: threading.Event) -> int:
+    """Run each application of the generation as a supervised process until `stop`; gives the exit code."""
+    applications = JOBS.applications(jobs_of(settings, registry_for(settings, stop)))
+    return supervise(tuple(applications), settings, stop)
+
+
+def applications(settings: Settings) -> tuple[str, ...]:
+    """The applications that run without a plan, in the order in which metrics ports are counted."""
+    return tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
+
+
+def jobs_of(settings: Settings, registry: Registry) -> Sequence[str]:
+    """The names of the jobs that the settings' generation runs."""
+    generation = registry.generations.get(settings.generation)
+    return generation.jobs if generation else JOBS.enabled(settings.optional_jobs)
+
+
+def _asked_for(application: str, settings: Settings, registry: Registry) -> str:
+    """An optional job that is started by its name; of a planned generation, only what it runs is started."""
+    if generation := registry.generations.get(settings.generation):
+        generation.check_runs(application)
+    return JOBS[application].name
+
+
+def plan_job(job: Job, settings: Settings, registry: Registry) -> PlannedJob:
+    """A job as the generation's plan wants it: its own settings, and which part of the log the first of its jobs reads.
+
+    Raises UserError naming the setting that can't be used.
+    """
+    generation = registry.generations.get(settings.generation)
+    if generation is None:
+        return PlannedJob(job, settings, load_job_settings(job))
+    generation.check_runs(job.name)
+    if job.name == generation.jobs[0]:
+        settings = settings.model_copy(update={"replay": generation.replay})
+    return PlannedJob(job, settings, load_job_settings(job, generation.changes(job.name)))
 
 
 def registry_for(settings: Settings, stop: threading.Event) -> Registry:
@@ -33,19 +94,6 @@ def registry_for(settings: Settings, stop: threading.Event) -> Registry:
     return Registry.read(settings.kafka_bootstrap)
 
 
-def planned(name: str, settings: Settings, registry: Registry) -> Settings:
-    """The settings of a job of a generation that `kappa replay start` has planned; others stay as they are.
-
-    The plan goes before the environment, into which the settings of the jobs' own are put.
-    """
-    generation = registry.generations.get(settings.generation)
-    if generation is None:
-        return settings
-    generation.check_runs(name)
-    os.environ.update(generation.settings)
-    return settings.model_copy(update={"replay": generation.replay}) if name == generation.jobs[0] else settings
-
-
 def topics_of(settings: Settings) -> TopicMap:
     """The map as the settings' generation names it, if that runs the whole chain."""
-    return load_topics(settings.topics_file).in_generation(settings.generation)
+    return JOBS.topics_in(load_topics(settings.topics_file), settings.generation)

@@ -1,7 +1,7 @@
 """The map of the chain, read from topics.yaml and checked."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,11 +16,6 @@ from infra.settings import describe
 DEFAULT_MAP = Path(__file__).parents[1] / "topics.yaml"
 LIVE = "live"
 GENERATION = r"[a-z0-9][a-z0-9-]{0,30}"
-
-# Their topics are what a generation reads or shares, not what it writes.
-NOT_JOBS = {"collectors", "kappa detector", "kappa inventory", "kappa replay", "runtime"}
-# The first job of the chain: a generation that runs it has every derived topic of its own.
-FIRST_JOB = "enrichment"
 
 UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -55,12 +50,14 @@ class Topic(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=249)]
     about: str
     key: str
-    written_by: tuple[str, ...]
+    written_by: tuple[str, ...] = ()  # who writes it, if no job does: the job table says which topics jobs write
+    per_generation: bool = False  # of a topic that no job writes: whether each generation has its own all the same
     partitions: Annotated[int, Field(ge=1)]
     retention: Duration
     cleanup: Literal["delete", "compact"]
     timestamp: Literal["CreateTime", "LogAppendTime"]
     archive: Literal["raw", "parsed", "none"]
+    index: str | None = None  # the kind of documents that its records become in Elasticsearch
     schema_name: Annotated[str | None, Field(alias="schema")] = None
     group: str | None = None
     format: str | None = None
@@ -77,13 +74,9 @@ class Topic(BaseModel):
         return self
 
     @property
-    def derived(self) -> bool:
-        """Whether a job writes it, so that each generation has its own."""
-        return not NOT_JOBS.issuperset(self.written_by)
-
-    def is_written_by(self, jobs: Collection[str]) -> bool:
-        """Whether one of these jobs writes it."""
-        return not set(jobs).isdisjoint(self.written_by)
+    def is_derived(self) -> bool:
+        """Whether each generation has its own: what jobs write, and what is sent again to them."""
+        return not self.written_by or self.per_generation
 
     @property
     def config(self) -> dict[str, str]:
@@ -122,47 +115,33 @@ class TopicMap:
         """Those that this generation's archive keeps."""
         return tuple(topic for key, topic in self.topics.items() if topic.archive != "none" and self.owns(key))
 
+    @property
+    def indexed(self) -> tuple[Topic, ...]:
+        """Those that this generation's indexer puts into Elasticsearch."""
+        return tuple(topic for key, topic in self.topics.items() if topic.index and self.owns(key))
+
+    @property
+    def derived(self) -> tuple[Topic, ...]:
+        """Those that this generation's own jobs write."""
+        return tuple(topic for key, topic in self.topics.items() if topic.is_derived and self.owns(key))
+
     def owns(self, key: str) -> bool:
         """Whether it is this generation that works on a topic, not the one that it is based on."""
         return self.own is None or key in self.own
 
-    def in_generation(self, generation: str, jobs: Collection[str] | None = None) -> "TopicMap":
-        """The map of a generation: what its jobs (None: all) write gets its name as a suffix; the rest is shared.
+    def in_generation(self, generation: str, own: Collection[str], base: "TopicMap") -> "TopicMap":
+        """The map of a generation: the topics `own`, by key, get its name as a suffix; the others are `base`'s.
 
         Raises:
             UserError: the name can't be part of a topic's.
         """
-        if generation == LIVE:
-            return self
         if not re.fullmatch(GENERATION, generation):
             raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
-        whole = jobs is None or FIRST_JOB in jobs
-        own = frozenset(key for key, t in self.topics.items() if t.derived and (whole or t.is_written_by(jobs or ())))
-        suffixed = {key: self[key].model_copy(update={"name": f"{self[key].name}.{generation}"}) for key in own}
-        return TopicMap({**self.topics, **suffixed}, None if whole else own)
-
-    def based_on(self, base: "TopicMap") -> "TopicMap":
-        """The same, with what is not its own taken from the map of the generation that it is based on."""
-        return TopicMap({key: t if self.owns(key) else base[key] for key, t in self.topics.items()}, self.own)
-
-    def with_overrides(
-        self, partitions: int | None = None, timestamp: Literal["CreateTime", "LogAppendTime"] | None = None
-    ) -> "TopicMap":
-        """The map with other partition counts (telemetry, sharded topics) or another clock (for the broker's)."""
-
-        def changes(topic: Topic) -> dict[str, Any]:
-            changed: dict[str, Any] = {}
-            if partitions and (topic.format or topic.shards):
-                changed["partitions"] = partitions
-            if timestamp and topic.timestamp == "LogAppendTime":
-                changed["timestamp"] = timestamp
-            return changed
-
-        return self._updated(changes)
-
-    def _updated(self, changes: Callable[[Topic], dict[str, Any]]) -> "TopicMap":
-        changed = {key: topic.model_copy(update=changes(topic)) for key, topic in self.topics.items()}
-        return TopicMap(changed, self.own)
+        keys = frozenset(key for key, topic in self.topics.items() if topic.is_derived and key in own)
+        suffixed = {key: self[key].model_copy(update={"name": f"{self[key].name}.{generation}"}) for key in keys}
+        topics = {key: suffixed.get(key) or base[key] for key in self.topics}
+        whole = all(key in keys for key, topic in self.topics.items() if topic.is_derived)
+        return TopicMap(topics, None if whole else keys)
 
 
 def load_topics(path: Path | None = None) -> TopicMap:

@@ -1,11 +1,8 @@
-"""What the archive keeps: the log itself, and a table with typed columns for each topic that people query."""
+"""Which Delta tables the archive keeps: the log itself, and one with typed columns for each topic that people query."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from infra.contract.schemas import SCHEMAS
 from infra.contract.topics import Topic, TopicMap
 
 
@@ -18,31 +15,10 @@ class Table:
     partition_by: tuple[str, ...]
     parsed: Topic | None = None
 
-    def rows(self, kafka: DataFrame) -> DataFrame:
-        """Kafka's rows as the table's."""
-        raw = kafka.select(
-            "topic",
-            "partition",
-            "offset",
-            "timestamp",
-            F.to_date("timestamp").alias("date"),
-            "key",
-            "value",
-            "headers",
-        )
-        return parse(raw, self.parsed) if self.parsed else raw
-
-
-def parse(raw: DataFrame, topic: Topic) -> DataFrame:
-    """The record's fields beside where it stands in the log; watermarks, which have no key, are left to the log."""
-    assert topic.schema_name
-    schema = SCHEMAS[topic.schema_name]
-    text = F.col("value").cast("string")
-    records = raw.where(F.col("key").isNotNull())  # not the parsed `id`: to ask for it, Spark would parse twice
-    parsed = records.select(
-        "topic", "partition", "offset", "timestamp", "date", F.from_json(text, schema).alias("record")
-    )
-    return parsed.select("date", "timestamp", "topic", "partition", "offset", "record.*")
+    @property
+    def query(self) -> str:
+        """The name of the query that fills it."""
+        return f"archive.{self.name}"
 
 
 def tables(topics: TopicMap) -> tuple[Table, ...]:
@@ -54,3 +30,8 @@ def tables(topics: TopicMap) -> tuple[Table, ...]:
         if topic.archive == "parsed" and topics.owns(key)
     ]
     return (log, *parsed)
+
+
+def queries(topics: TopicMap) -> Mapping[str, tuple[Topic, ...]]:
+    """The topics that each query of the job reads, by the query's name."""
+    return {table.query: table.topics for table in tables(topics)}

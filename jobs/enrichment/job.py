@@ -1,7 +1,6 @@
 """The declaration of the enrichment job."""
 
-from collections.abc import Mapping
-from functools import partial, reduce
+from functools import reduce
 
 from pyspark.sql import DataFrame
 
@@ -12,43 +11,35 @@ from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
 from jobs.enrichment.transform import enrichment
-from jobs.runtime.job import Context, Finish, Job
-from jobs.runtime.runner import run_job, start_job
+from jobs.runtime.job import BatchTransform, Context, Sources, Transform
+
+
+def _streams(topics: TopicMap) -> Sources:
+    """Each format's topics as a stream of its own; what is sent again, once for each format and once for events."""
+    by_format = topics_by_format(topics.telemetry)
+    return {**by_format, **{f"retry_{name}": (topics[RETRY],) for name in (*by_format, "events")}}
 
 
 def _build(context: Context) -> DataFrame:
-    """Each format's topics as a source of its own, through its decoder. One without new records costs nothing."""
-    sources, formats = _sources(context.topics), topics_by_format(context.topics.telemetry)
-    decoded = [decoder(name)(context.stream(name, *sources[name])) for name in formats]
-    own = context.own()  # what was sent again
+    """Each stream through its format's decoder. One without new records costs nothing."""
+    streams, formats = _streams(context.topics), topics_by_format(context.topics.telemetry)
+    decoded = [decoder(name)(context.stream(name, streams[name])) for name in formats]
+    retries = context.without_replay()
 
     def retried(name: str) -> DataFrame:
         source = f"retry_{name}"
-        return own.stream(source, *sources[source], headers=True)
+        return retries.stream(source, streams[source], headers=True)
 
     rows = [*(frame.drop("headers") for frame in decoded), decode_retried(retried, context.topics)]
     return reduce(DataFrame.unionByName, rows)
 
 
-def _finish(context: Context) -> Finish:
+def _each_batch(context: Context) -> BatchTransform:
+    """Join with the inventory as it is now, and address what comes out."""
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
     enrich = enrichment(topics, gathered)
     return lambda decoded: enrich(decoded, inventory.frame())
 
 
-def _sources(topics: TopicMap) -> Mapping[str, tuple[str, ...]]:
-    by_format = {name: tuple(names) for name, names in topics_by_format(topics.telemetry).items()}
-    return {**by_format, **{f"retry_{name}": (topics[RETRY].name,) for name in (*by_format, "events")}}
-
-
-JOB = Job(
-    name="enrichment",
-    sources=_sources,
-    build=_build,
-    finish=_finish,
-    watermarks="events",
-)
-
-start = partial(start_job, JOB)
-run = partial(run_job, JOB)
+TRANSFORM = Transform(_streams, _build, _each_batch)

@@ -13,7 +13,6 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType
 
 from connectors.decoders import IN_PYTHON, decoder
@@ -22,7 +21,8 @@ from jobs.enrichment.inventory import SCHEMA, Fact, follow_facts, history
 from jobs.enrichment.retry import topics_by_format
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import Context
-from jobs.runtime.runner import Gate, run_queries
+from jobs.runtime.metrics import MetricsServer
+from jobs.runtime.runner import Queries, run_queries, unhealthy
 from jobs.runtime.settings import Settings
 
 NAME = "enrichment-realtime"
@@ -30,10 +30,13 @@ NAME = "enrichment-realtime"
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Run until `stop` is set. Blocks. Raises what the query failed with."""
-    run_queries(NAME, start, _with_a_core_for_each_partition(settings, topics), topics, stop)
+    settings = _with_a_core_for_each_partition(settings, topics)
+    queries: Queries = {}
+    with MetricsServer(settings, lambda: unhealthy(queries)):
+        run_queries(NAME, lambda spark, _: start(Context(spark, settings, topics)), settings, queries, stop)
 
 
-def start(context: Context, _gate: Gate | None = None) -> dict[str, StreamingQuery]:
+def start(context: Context) -> Queries:
     """The one query of this mode."""
     settings = context.settings
     writer = (
@@ -53,7 +56,7 @@ def start(context: Context, _gate: Gate | None = None) -> dict[str, StreamingQue
 def records(context: Context) -> DataFrame:
     """Addressed records for Spark's Kafka sink."""
     decoded = [
-        decoder(name)(context.stream(name, *topics, bounded=False))
+        decoder(name)(context.stream(name, topics, bounded=False))
         for name, topics in topics_by_format(readable(context.topics)).items()
     ]
     facts = follow_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)

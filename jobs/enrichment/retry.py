@@ -28,8 +28,8 @@ def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFr
     that is used twice, and the topic is nearly always empty.
     """
     formats = [
-        decoder(name)(_restored(read(name)).where(~_is_events() & F.col("topic").isin(names)))
-        for name, names in topics_by_format(topics.telemetry).items()
+        decoder(name)(_restored(read(name)).where(~_is_events() & F.col("topic").isin([one.name for one in spoken])))
+        for name, spoken in topics_by_format(topics.telemetry).items()
     ]
     known = F.coalesce(F.col("topic").isin([topic.name for topic in topics.telemetry]), F.lit(False))
     others = _events(_restored(read("events")).where(_is_events() | ~known), known)
@@ -60,12 +60,12 @@ def _is_events() -> Column:
     return _header(EVENTS_ONLY).isNotNull()
 
 
-def topics_by_format(telemetry: Iterable[Topic]) -> dict[str, list[str]]:
-    """The names of the topics that speak each format."""
-    found: dict[str, list[str]] = {}
+def topics_by_format(telemetry: Iterable[Topic]) -> dict[str, tuple[Topic, ...]]:
+    """The topics that speak each format."""
+    found: dict[str, tuple[Topic, ...]] = {}
     for topic in telemetry:
         assert topic.format
-        found.setdefault(topic.format, []).append(topic.name)
+        found[topic.format] = (*found.get(topic.format, ()), topic)
     return found
 
 

@@ -3,14 +3,14 @@
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from jobs.indexer import documents
 from jobs.indexer.documents import Document
 
-Kind = Literal["statistics", "novelties", "incidents", "rejected"]
+Kind = str  # of documents: what the map of topics calls `index`
 Key = tuple[Kind, str]
 
 LIVES: tuple[Kind, ...] = ("novelties", "incidents")  # of them several records make one document

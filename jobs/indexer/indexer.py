@@ -23,13 +23,6 @@ from jobs.indexer.intake import Abandoned, Intake, Interrupted, positions
 from jobs.indexer.outbox import Outbox
 from jobs.runtime.settings import Settings
 
-KINDS: dict[str, Kind] = {
-    "statistics": "statistics",
-    "novelties": "novelties",
-    "incidents": "incidents",
-    "events.rejected": "rejected",
-}
-
 DOCUMENTS = Counter("kappa_indexer_documents", "Documents written to Elasticsearch", ("index",))
 REFUSALS = Counter("kappa_indexer_refused", "Documents that couldn't be made, or that Elasticsearch refused")
 WAITING = Gauge("kappa_indexer_waiting", "1 while Elasticsearch can't take documents")
@@ -47,7 +40,7 @@ def run(settings: Settings, topics: TopicMap, stop: threading.Event, instance: s
         UserError: the broker can't be reached, a topic is missing, or another indexer took over.
     """
     name = settings.query_of("indexer")
-    kinds = {topics[topic].name: kind for topic, kind in KINDS.items() if topics.owns(topic)}
+    kinds = {topic.name: topic.index for topic in topics.indexed if topic.index}
     client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
     intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:

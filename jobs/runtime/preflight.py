@@ -3,20 +3,21 @@
 import shutil
 import threading
 import time
+from collections.abc import Collection
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from connectors.kafka.client import client_config
-from infra.contract.topics import TopicMap
+from infra.contract.topics import Topic
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 
 MINIMUM_FREE_BYTES = 512 * 1024**2
 
 
-def check_surroundings(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
-    """Raises UserError if no broker answers, a topic is missing or has other partitions, or the disk is full.
+def check_surroundings(settings: Settings, topics: Collection[Topic], stop: threading.Event) -> None:
+    """Raises UserError if no broker answers, one of `topics` is missing or has other partitions, or the disk is full.
 
     Broker and topics are waited for as long as settings.broker_patience_seconds: a deployment starts all at once.
     """

@@ -1,9 +1,10 @@
 """Every setting of the runtime, from the environment (`KAPPA_...`) or flags, checked before anything starts."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, FilePath, SecretStr, ValidationError
+from pydantic import Field, FilePath, SecretStr, ValidationError, field_validator
+from pydantic_settings import NoDecode
 
 from connectors.kafka.client import KafkaSecurity
 from infra.errors import UserError
@@ -24,6 +25,7 @@ class Settings(KafkaSecurity):
     checkpoints: str | None = None  # a folder or URL; default: under home
     delta: str | None = None
     topics_file: Path | None = None  # default: infra/topics.yaml
+    optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # those that run beside the others, by comma: rules
     # small: `run all` is one Spark application, not a process a job.
     profile: Literal["standard", "small"] = "standard"
     generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
@@ -54,6 +56,11 @@ class Settings(KafkaSecurity):
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
+
+    @field_validator("optional_jobs", mode="before")
+    @classmethod
+    def _by_comma(cls, value: object) -> object:
+        return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
 
     def checkpoint_of(self, query: str) -> str:
         """Folder or URL of a query's checkpoint."""

@@ -25,9 +25,9 @@ STEADY_SECONDS = 60.0  # after this long a process counts as started well
 
 @dataclass
 class Child:
-    """One job's process."""
+    """The process of one application."""
 
-    job: str
+    application: str
     environment: dict[str, str]
     log: Path | None = None  # otherwise its logs go where ours go
     code: Path | None = None  # the folder whose code it runs, otherwise ours
@@ -38,14 +38,14 @@ class Child:
 
     def start(self) -> None:
         """Start it."""
-        command = [sys.executable, "-m", "ops.cli", "run", self.job]
+        command = [sys.executable, "-m", "ops.cli", "run", self.application]
         with self.log.open("ab") if self.log else nullcontext() as output:
             # A session of its own: a Ctrl-C is passed on once, by us, in order.
             self.process = subprocess.Popen(
                 command, env=self.environment, stdout=output, stderr=output, cwd=self.code, start_new_session=True
             )
         self.started = time.monotonic()
-        log.info("job started", job=self.job, pid=self.process.pid)
+        log.info("application started", application=self.application, pid=self.process.pid)
 
     def tend(self) -> int | None:
         """Start it again if it died; its exit code if there is no sense in that."""
@@ -70,7 +70,7 @@ class Child:
         self.failures += 1
         self.due = time.monotonic() + wait
         self.process = None
-        log.warning("job ended", job=self.job, code=code, restart_in_seconds=wait)
+        log.warning("application ended", application=self.application, code=code, restart_in_seconds=wait)
 
     def signal(self, number: int) -> None:
         """Send a signal, if it runs."""
@@ -78,9 +78,13 @@ class Child:
             self.process.send_signal(number)
 
 
-def supervise(jobs: Sequence[str], settings: Settings, stop: threading.Event) -> int:
-    """Run the jobs until `stop`; metrics ports count up from settings.metrics_port. Gives the exit code."""
-    return tend_all([Child(job, _environment(settings, number)) for number, job in enumerate(jobs)], settings, stop)
+def supervise(applications: Sequence[str], settings: Settings, stop: threading.Event) -> int:
+    """Run the applications until `stop`; metrics ports count up from settings.metrics_port. Gives the exit code."""
+    return tend_all(
+        [Child(application, _environment(settings, number)) for number, application in enumerate(applications)],
+        settings,
+        stop,
+    )
 
 
 def tend_all(children: Sequence[Child], settings: Settings, stop: threading.Event) -> int:
@@ -112,6 +116,6 @@ def _stop(children: Sequence[Child], patience: float) -> None:
         try:
             child.process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            log.error("job did not stop in time and is killed", job=child.job)
+            log.error("application did not stop in time and is killed", application=child.application)
             child.process.kill()
             child.process.wait()

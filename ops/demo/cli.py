@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from infra.errors import UserError
 from infra.settings import load_settings
 from ops.demo import demo as steps
-from ops.demo.demo import JOBS, SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
+from ops.demo.demo import SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
 from ops.verify.observer import Result
 from ops.verify.table import show as show_result
 
@@ -78,9 +78,9 @@ def _run(demo: Demo) -> Result:
 
 
 def _all_healthy(demo: Demo, show: Callable[[str], None]) -> bool:
-    healthy = steps.healthy_jobs(demo)
+    healthy = steps.healthy_applications(demo)
     show(", ".join(healthy))
-    return len(healthy) == len(JOBS)
+    return len(healthy) == len(steps.metrics_ports(demo))
 
 
 def _simulated(demo: Demo, observer: DemoObserver, show: Callable[[str], None]) -> bool:
@@ -127,12 +127,12 @@ def _progress() -> Iterator[Stage]:
 
 def _where(demo: Demo) -> None:
     settings = demo.settings
-    port = settings.metrics_port
+    ports = sorted(steps.metrics_ports(demo).values())
     console.print(
-        f"topics    kappa topics list --bootstrap {settings.kafka_bootstrap}\n"
+        f"topics    kappa topics describe --bootstrap {settings.kafka_bootstrap}\n"
         f"indices   {settings.elasticsearch_url}/kappa-novelties/_search?q=verdict:state_change\n"
         f"tables    {settings.delta_of('novelties')} (Delta)\n"
-        f"metrics   http://127.0.0.1:{port}/metrics to :{port + len(JOBS) - 1}/metrics\n"
+        f"metrics   http://127.0.0.1:{ports[0]}/metrics to :{ports[-1]}/metrics\n"
         f"logs      {demo.log_of('jobs')}",
         highlight=False,
         soft_wrap=True,

@@ -19,7 +19,7 @@ from infra.errors import UserError
 from infra.jars import default_jars
 from infra.local import LocalServers
 from jobs.runtime.settings import Settings
-from ops.launcher import topics_of
+from ops.launcher import applications, topics_of
 from ops.simulator.truth import WINDOW
 from ops.verify.observer import Observer, Result
 
@@ -35,7 +35,6 @@ FAULTS = (
     "silence:vm-20@+120s/60s",
 )
 SIMULATED_SECONDS = 200
-JOBS = ("enrichment", "statistics", "detector", "archive", "indexer")
 # From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
 SETTLE_SECONDS = 90.0
 NANO = 1_000_000_000
@@ -157,9 +156,14 @@ def _start(demo: Demo, name: str, *arguments: str) -> None:
     demo.processes[name] = process
 
 
-def healthy_jobs(demo: Demo) -> list[str]:
-    """Those jobs whose /healthz says ok."""
-    return [job for number, job in enumerate(JOBS) if _is_healthy(demo.settings.metrics_port + number)]
+def healthy_applications(demo: Demo) -> list[str]:
+    """The names of the applications whose /healthz says ok."""
+    return [name for name, port in metrics_ports(demo).items() if _is_healthy(port)]
+
+
+def metrics_ports(demo: Demo) -> dict[str, int]:
+    """The port of /metrics of each application, by its name."""
+    return {name: demo.settings.metrics_port + number for number, name in enumerate(applications(demo.settings))}
 
 
 def _is_healthy(port: int) -> bool:

@@ -20,6 +20,7 @@ from connectors.kafka.offsets import Log
 from infra.contract.topics import LIVE, load_topics
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings, load_settings
+from jobs.table import JOBS
 from ops.replay import diff as comparison
 from ops.replay import promotion, run, views
 from ops.replay.plan import SAVEPOINT, Request, by_place, parse_time, plan
@@ -32,6 +33,7 @@ app = typer.Typer(help="Replay the log through other code or settings, compare, 
 console = Console(width=None if sys.stdout.isatty() else 160)
 errors = Console(stderr=True)
 EXAMPLES = 5
+REPLAYABLE = ", ".join(job.name for job in JOBS if job.is_replayable)
 
 Name = Annotated[str, typer.Argument(help="A generation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -49,7 +51,7 @@ class Source(StrEnum):
 def start(
     *,
     name: Annotated[str, typer.Option("--as", help="The new generation's name, e.g. v2.")],
-    job: Annotated[str, typer.Option(help="The first job that runs anew: enrichment, statistics or detector.")],
+    job: Annotated[str, typer.Option(help=f"The first job that runs anew: {REPLAYABLE}.")],
     source: Annotated[
         Source, typer.Option(help="Where the log is read: in Kafka, or in the archive, for what Kafka no longer holds.")
     ] = Source.kafka,
@@ -340,7 +342,7 @@ def show_views(as_json: Json = False) -> None:
     """
     settings = load_settings()
     registry = Registry.read(settings.kafka_bootstrap)
-    found = views.aliases(promotion.elasticsearch(settings))
+    found = views.aliases(promotion.elasticsearch(settings), load_topics(settings.topics_file))
     rows = [{"view": alias, "leads to": ", ".join(indices)} for alias, indices in found.items()]
     tables = views.locations(registry.promotion.generation, registry, settings)
     _show([*rows, *({"view": f"table {key}", "leads to": path} for key, _, path in tables)], as_json)

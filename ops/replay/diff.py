@@ -12,7 +12,7 @@ import orjson
 from connectors.kafka.reader import read_topic
 from infra.contract.columnar import to_rows
 from infra.contract.topics import TopicMap
-from ops.replay.registry import CHAIN
+from jobs.table import JOBS
 
 Record = dict[str, Any]
 Identity = tuple[str, str, int]  # id, phase, time: a novelty is told several times under one id
@@ -77,7 +77,7 @@ def differing_topics(first: TopicMap, second: TopicMap, jobs: Collection[str]) -
         key: (first[key].name, second[key].name)
         for key, topic in first.topics.items()
         if topic.archive != "none" and first[key].name != second[key].name
-        if (writers := {*CHAIN} & {*topic.written_by}) and writers <= {*jobs}
+        if (writers := {*JOBS.writers(key)}) and writers <= {*jobs}
     }
 
 

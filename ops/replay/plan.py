@@ -1,26 +1,21 @@
 """From what `kappa replay start` was told to a generation's plan: offsets, settings, topics."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
-
-import orjson
-from pydantic import ValidationError
-from pydantic_settings import BaseSettings
+from typing import Literal
 
 from connectors.kafka.offsets import Log, Positions
+from infra.contract.jobs import Topics
 from infra.contract.topics import GENERATION, LIVE, Topic, TopicMap, load_topics
 from infra.errors import UserError
-from infra.settings import describe
-from jobs.detector.settings import DetectorSettings
+from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.replay import Offsets, Replay
 from jobs.runtime.settings import Settings
-from jobs.statistics.settings import StatisticsSettings
+from jobs.table import JOBS
 from ops.replay.registry import CHAIN, Generation, Registry
 
-SETTINGS: dict[str, type[BaseSettings]] = {"statistics": StatisticsSettings, "detector": DetectorSettings}
 SAVEPOINT = "savepoint:"
 
 
@@ -54,7 +49,9 @@ def plan(
     _check_name(request.name, registry)
     base = request.base or registry.promotion.generation
     registry.find(base)
-    topics = [topic.name for topic in inputs(request.job, registry.topics(base, load_topics(settings.topics_file)))]
+    read = registry.topics(base, load_topics(settings.topics_file))
+    topics = [topic.name for topic in inputs(request.job, read)]
+    jobs = JOBS.with_followers(request.job, read, {*CHAIN, *settings.optional_jobs})
     _check_combination(request)
     begin_ms = parse_time(request.begin) if request.is_from_time else None
     if start is None:
@@ -63,11 +60,11 @@ def plan(
     return Generation(
         name=request.name,
         base=base,
-        jobs=CHAIN[CHAIN.index(request.job) :],
+        jobs=jobs,
         begin=request.begin,
         until=request.until,
         begin_ms=begin_ms,
-        settings=dict(_variable(change) for change in request.changes),
+        settings=_changes(request.changes, jobs),
         source=request.source,
         state="restoring" if from_archive else "replaying",
         replay=Replay(max_rate=request.max_rate) if from_archive else _replay(request, start, topics, log),
@@ -75,7 +72,7 @@ def plan(
 
 
 def _check_combination(request: Request) -> None:
-    if request.where and request.job == CHAIN[0]:
+    if request.where and Topics.TELEMETRY in JOBS[request.job].reads:
         raise UserError("--where: collectors' records have no common fields; use --job statistics, it reads `events`")
     if request.source == "delta" and request.until == "follow":
         raise UserError("--source delta: the archive ends somewhere; add --to latest or --to TIME")
@@ -86,15 +83,14 @@ def _check_combination(request: Request) -> None:
 
 
 def inputs(job: str, topics: TopicMap) -> tuple[Topic, ...]:
-    """What a job of the chain reads record by record."""
-    match job:
-        case "enrichment":
-            return topics.telemetry
-        case "statistics":
-            return (topics["events"],)
-        case "detector":
-            return (topics["statistics"],)
-    raise UserError(f"--job {job}: replay from one of enrichment, statistics, detector; the others only follow them")
+    """The topics whose records a job processes, one by one.
+
+    Raises UserError if no replay can begin with it.
+    """
+    replayable = [one.name for one in JOBS if one.is_replayable]
+    if job not in replayable:
+        raise UserError(f"--job {job}: replay from one of {', '.join(replayable)}; the others only follow them")
+    return JOBS[job].inputs(topics)
 
 
 def parse_time(text: str) -> int:
@@ -146,22 +142,18 @@ def by_place(offsets: Offsets) -> Positions:
     return {(topic, number): offset for topic, partitions in offsets.items() for number, offset in partitions.items()}
 
 
-def _variable(change: str) -> tuple[str, str]:
-    """`detector.alarms_per_day=20` as a checked environment variable."""
-    found = re.fullmatch(r"(\w+)\.(\w+)=(.*)", change)
-    if not found or found[1] not in SETTINGS:
-        raise UserError(f"--set {change}: write job.setting=value with a job of {', '.join(SETTINGS)}")
-    job, setting, value = found.groups()
-    fields = SETTINGS[job].model_fields
-    if setting not in fields:
-        raise UserError(f"--set {change}: {job} has {', '.join(fields)}")
-    try:
-        SETTINGS[job](**{setting: _parsed(value)})
-    except ValidationError as error:
-        raise UserError(f"--set {change}: {describe(error)}") from None
-    return f"KAPPA_{job}_{setting}".upper(), value
-
-
-def _parsed(value: str) -> Any:
-    """As pydantic-settings takes it from the environment: lists as JSON."""
-    return orjson.loads(value) if value.startswith("[") else value
+def _changes(options: Sequence[str], jobs: Collection[str]) -> dict[str, str]:
+    """`detector.alarms_per_day=20` as the setting and its text, once the job's settings class has taken it."""
+    by_job: dict[str, dict[str, str]] = {}
+    for option in options:
+        found = re.fullmatch(r"(\w+)\.(\w+)=(.*)", option)
+        with_settings = [name for name in jobs if JOBS[name].settings]
+        if not found or found[1] not in with_settings:
+            raise UserError(f"--set {option}: write job.setting=value with a job of {', '.join(with_settings)}")
+        by_job.setdefault(found[1], {})[found[2]] = found[3]
+    for job, changes in by_job.items():
+        try:
+            load_job_settings(JOBS[job], changes)
+        except UserError as error:
+            raise UserError(f"--set {error}") from None
+    return {f"{job}.{name}": text for job, changes in by_job.items() for name, text in changes.items()}

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from connectors.kafka.offsets import Log, Positions, missing
 from infra.contract.topics import TopicMap
-from jobs.archive.tables import tables
-from jobs.indexer.indexer import KINDS
 from jobs.runtime.settings import Settings
-from ops.replay.plan import by_place, inputs
+from jobs.table import JOBS
+from ops.replay.plan import by_place
 from ops.replay.registry import Generation
 
 
@@ -55,16 +54,11 @@ class Watched:
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The topics that each consumer group of the generation reads, in the order of the chain."""
         name, topics = self.settings.query_of, self.topics
-        found: dict[str, tuple[str, ...]] = {}
-        for job in self.generation.jobs:
-            if job == "archive":
-                found |= {name(f"archive.{t.name}"): tuple(topic.name for topic in t.topics) for t in tables(topics)}
-            elif job == "indexer":
-                found[name(job)] = tuple(topics[key].name for key in KINDS if topics.owns(key))
-            else:
-                found[name(job)] = tuple(topic.name for topic in inputs(job, topics))
-            if job == "detector":  # and, in its application, what makes incidents of what it tells
-                found[name("incidents")] = (topics["novelties"].name,)
+        found = {
+            name(query): tuple(topic.name for topic in read)
+            for job in self.generation.jobs
+            for query, read in JOBS[job].reads_of(topics).items()
+        }
         if restored := self.generation.replay.restored:
             found[name(self.generation.jobs[0])] = tuple(restored)
         return found

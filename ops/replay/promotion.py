@@ -17,7 +17,7 @@ from connectors.kafka.offsets import Log
 from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
-from jobs.indexer.indexer import KINDS, index_of
+from jobs.indexer.indexer import index_of
 from jobs.runtime.settings import Settings
 from ops.replay import run, views
 from ops.replay.progress import CatchUp, Watched
@@ -76,7 +76,7 @@ def promote(name: str, registry: Registry, settings: Settings, spark: SparkSessi
 def _keep_as_declared(name: str, registry: Registry, settings: Settings) -> None:
     """A promoted generation's topics keep as long as the map says; what is older is in the archive and the indices."""
     topics = registry.topics(name, load_topics(settings.topics_file))
-    own = {t.name: t.config for key, t in topics.topics.items() if t.derived and topics.owns(key)}
+    own = {topic.name: topic.config for topic in topics.derived}
     retention = {name: {"retention.ms": c["retention.ms"]} for name, c in own.items() if "retention.ms" in c}
     admin.set_config(admin.connect(settings.kafka_bootstrap), retention)
 
@@ -99,7 +99,7 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
     """
     topics = registry.topics(name, load_topics(settings.topics_file))
     client = admin.connect(settings.kafka_bootstrap)
-    own_topics = [topic.name for key, topic in topics.topics.items() if topic.derived and topics.owns(key)]
+    own_topics = [topic.name for topic in topics.derived]
     admin.delete(client, [*own_topics, *registry.find(name).replay.restored])
     groups = [g.group_id for g in client.list_consumer_groups().result().valid if _is_of(g.group_id, name)]
     for answer in client.delete_consumer_groups(groups).values() if groups else ():
@@ -107,8 +107,9 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
             answer.result()
         except KafkaException as error:
             raise UserError(f"generation={name}: {error.args[0].str()}; end its jobs first") from error
-    for kind in KINDS.values():
-        elasticsearch(settings).indices.delete(index=index_of(kind, name), ignore_unavailable=True)
+    for topic in topics:
+        if topic.index:
+            elasticsearch(settings).indices.delete(index=index_of(topic.index, name), ignore_unavailable=True)
     own = settings.model_copy(update={"generation": name})
     _remove(own.checkpoint_of(""))
     for table in [key for key, topic in topics.topics.items() if topic.archive == "parsed"]:

@@ -16,10 +16,11 @@ from connectors.kafka.reader import read_topic
 from infra.contract.topics import LIVE, TopicMap
 from infra.errors import UserError
 from jobs.runtime.replay import Replay
+from jobs.table import JOBS
 
 TOPIC = "generations"
 PROMOTED = "@promoted"
-CHAIN = ("enrichment", "statistics", "detector", "archive", "indexer")  # each with all that follow it
+CHAIN = JOBS.enabled()  # the jobs of a generation that runs everything but what is optional
 
 
 class Generation(BaseModel):
@@ -34,7 +35,7 @@ class Generation(BaseModel):
     until: str = "follow"
     begin_ms: int | None = None  # of a time
     source: Literal["kafka", "delta"] = "kafka"
-    settings: dict[str, str] = {}  # environment of its jobs
+    settings: dict[str, str] = {}  # `job.setting` -> value, as text
     ref: str | None = None  # the commit whose code it runs
     savepoint: str | None = None
     replay: Replay = Replay()
@@ -44,6 +45,19 @@ class Generation(BaseModel):
     def follows(self) -> bool:
         """Whether it goes on with the log, once it has caught up."""
         return not self.replay.end
+
+    def changes(self, job: str) -> dict[str, str]:
+        """The settings of a job that the plan changes, as text.
+
+        Raises UserError if the plan is of a version that kept environment variables instead.
+        """
+        if former := next((name for name in self.settings if "." not in name), None):
+            raise UserError(
+                f"generation={self.name}: was planned by version 0.1.0 ({former}); drop it and start it again by "
+                "`kappa replay start`"
+            )
+        own = (name.partition(".") for name in self.settings)
+        return {setting: self.settings[f"{owner}.{setting}"] for owner, _, setting in own if owner == job}
 
     def check_runs(self, job: str) -> None:
         """Raises UserError if `job` is not one of its jobs, or if it was dropped."""
@@ -102,8 +116,12 @@ class Registry:
         """The map of a generation; one that nobody has planned runs the whole chain."""
         generation = self.generations.get(name)
         if name == LIVE or generation is None:
-            return declared.in_generation(name)
-        return declared.in_generation(name, generation.jobs).based_on(self.topics(generation.base, declared))
+            return JOBS.topics_in(declared, name)
+        return JOBS.topics_in(declared, name, generation.jobs, self.topics(generation.base, declared))
+
+    def jobs(self, name: str) -> tuple[str, ...]:
+        """The names of the jobs that a generation runs; one that nobody has planned runs them all."""
+        return self.generations[name].jobs if name in self.generations else CHAIN
 
     def lineage(self, name: str) -> list[str]:
         """The generation and those that it reads from, directly or not."""

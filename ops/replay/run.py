@@ -15,10 +15,12 @@ from connectors.kafka import admin
 from connectors.kafka.offsets import Log
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
+from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.replay import matching
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 from jobs.runtime.supervisor import Child, tend_all
+from jobs.table import JOBS
 from ops.replay.plan import inputs
 from ops.replay.progress import CatchUp, Progress, Watched
 from ops.replay.registry import Generation, Registry, write
@@ -40,17 +42,17 @@ def begin(generation: Generation, saved: Savepoint | None, registry: Registry, s
     registry.generations[generation.name] = generation
     topics = registry.topics(generation.name, load_topics(settings.topics_file))
     own = settings.model_copy(update={"generation": generation.name})
-    os.environ.update(generation.settings)
     if generation.replay.where:
         _check_where(generation, topics, settings)
     if saved:
         savepoints.check_starts(saved, generation)
-        savepoints.check_fits(saved, own, topics, Log(settings.kafka_bootstrap))
+        job_settings = load_job_settings(JOBS[saved.job], generation.changes(saved.job))
+        savepoints.check_fits(saved, own, job_settings, topics, Log(settings.kafka_bootstrap))
     prepare(generation, topics, settings)
     if generation.source == "delta":
         create_topics(generation, topics, settings)
     if saved:
-        savepoints.restore(saved, own, topics)
+        savepoints.restore(saved, own, job_settings, topics)
     write(settings.kafka_bootstrap, generation)
 
 
@@ -72,7 +74,7 @@ def prepare(generation: Generation, topics: TopicMap, settings: Settings) -> Non
     by these, so what is older than it would be deleted while it is being written.
     """
     client = admin.connect(settings.kafka_bootstrap)
-    own = [topic for key, topic in topics.topics.items() if topic.derived and topics.owns(key)]
+    own = list(topics.derived)
     admin.apply(client, own)
     admin.set_config(client, {topic.name: {"retention.ms": FOR_EVER} for topic in own if topic.cleanup == "delete"})
 
@@ -128,7 +130,8 @@ def _children(watched: Watched) -> list[Child]:
         "KAPPA_HOME": str(settings.home.resolve()),
         "KAPPA_METRICS_PORT": "0",
     }
-    return [Child(job, dict(environment), folder / f"{job}.log", code) for job in watched.generation.jobs]
+    applications = JOBS.applications(watched.generation.jobs)
+    return [Child(name, dict(environment), folder / f"{name}.log", code) for name in applications]
 
 
 def detach(name: str, settings: Settings) -> Path:

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.indexer.batch import Kind
-from jobs.indexer.indexer import KINDS, index_of
+from jobs.indexer.indexer import index_of
 from jobs.runtime.settings import Settings
-from ops.replay.registry import CHAIN, Registry
+from jobs.table import JOBS
+from ops.replay.registry import Registry
 
 CURRENT = "current"
 POINTER = "table string, generation string, path string"
@@ -27,13 +28,14 @@ def indices(generation: str, registry: Registry, declared: TopicMap) -> dict[Kin
     A generation that begins in the middle of the chain leaves the rest to the one that it is based on. Of a topic that
     several jobs write, each generation holds the part of its own jobs.
     """
-    found: dict[Kind, list[str]] = {kind: [] for kind in KINDS.values()}
-    for key, kind in KINDS.items():
+    kinds = {key: topic.index for key, topic in declared.topics.items() if topic.index}
+    found: dict[Kind, list[str]] = {kind: [] for kind in kinds.values()}
+    for key, kind in kinds.items():
         for name in registry.lineage(generation):
-            jobs = registry.generations[name].jobs if name in registry.generations else CHAIN
-            if declared[key].is_written_by(jobs):
+            writers, jobs = {*JOBS.writers(key)}, {*registry.jobs(name)}
+            if writers & jobs:
                 found[kind].append(index_of(kind, name))
-            if set(declared[key].written_by) <= set(jobs):
+            if writers <= jobs:
                 break
     return found
 
@@ -60,9 +62,9 @@ def switch_aliases(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> N
     client.indices.update_aliases(actions=actions)
 
 
-def aliases(client: Elasticsearch) -> dict[str, list[str]]:
+def aliases(client: Elasticsearch, declared: TopicMap) -> dict[str, list[str]]:
     """Where each alias leads now."""
-    names = [f"kappa-{kind}" for kind in KINDS.values()]
+    names = [f"kappa-{topic.index}" for topic in declared if topic.index]
     return {
         alias: sorted(client.indices.get_alias(name=alias).body)
         for alias in names
@@ -75,14 +77,14 @@ def locations(generation: str, registry: Registry, settings: Settings) -> list[t
     found = []
     for key, topic in load_topics(settings.topics_file).topics.items():
         if topic.archive == "parsed":
-            owner = next(name for name in registry.lineage(generation) if _runs(name, topic.written_by[0], registry))
+            writer = JOBS.writers(key)[0]
+            owners = [name for name in registry.lineage(generation) if writer in registry.jobs(name)]
+            if not owners:
+                continue  # an optional job's, that runs nowhere
+            owner = owners[0]
             path = settings.model_copy(update={"generation": owner}).delta_of(key)
             found.append((key, owner, path))
     return found
-
-
-def _runs(generation: str, job: str, registry: Registry) -> bool:
-    return job in (registry.generations[generation].jobs if generation in registry.generations else CHAIN)
 
 
 def switch_tables(spark: SparkSession, rows: Iterable[tuple[str, str, str]], settings: Settings) -> None:

@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.contract.topics import load_topics
+from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import load_settings
+from jobs.table import JOBS
 from ops.replay.registry import Registry
 from ops.savepoints import savepoints
 
@@ -26,7 +28,7 @@ Generation = Annotated[str | None, typer.Option(help="Whose job. [live]")]
 @app.command()
 def create(
     name: Name,
-    job: Annotated[str, typer.Option(help="enrichment, statistics or detector.")],
+    job: Annotated[str, typer.Option(help=", ".join(one.name for one in JOBS if one.is_replayable))],
     generation: Generation = None,
 ) -> None:
     """Keep a job as of its last batch. It may run: it doesn't notice.
@@ -70,8 +72,10 @@ def restore(name: Name, generation: Generation = None) -> None:
     settings = load_settings()
     saved = savepoints.find(name, settings)
     settings = settings.model_copy(update={"generation": generation or saved.generation})
-    topics = Registry.read(settings.kafka_bootstrap).topics(settings.generation, load_topics(settings.topics_file))
-    savepoints.restore(saved, settings, topics)
+    registry = Registry.read(settings.kafka_bootstrap)
+    topics = registry.topics(settings.generation, load_topics(settings.topics_file))
+    changes = registry.find(settings.generation).changes(saved.job)
+    savepoints.restore(saved, settings, load_job_settings(JOBS[saved.job], changes), topics)
     errors.print(f"{saved.job} of {settings.generation} goes on after batch {saved.batch}")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, TopicPartition
 from pydantic import BaseModel, ConfigDict
+from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 
 from connectors.kafka.client import client_config
@@ -21,27 +22,20 @@ from connectors.kafka.offsets import Log
 from connectors.sinks.kafka import SinkSettings, open_consumer, read_markers
 from infra.contract.topics import LIVE, TopicMap
 from infra.errors import UserError
-from jobs.detector import job as detector_job
-from jobs.detector import shard as detector
-from jobs.detector.settings import DetectorSettings
-from jobs.enrichment import job as enrichment_job
-from jobs.runtime.fold import KEY, Input
+from jobs.runtime.fold import KEY
+from jobs.runtime.job import Fold
+from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.packed_state import Parts, unpack
 from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
-from jobs.statistics import job as statistics_job
-from jobs.statistics import shard as statistics
-from jobs.statistics.settings import load_windows
 from jobs.statistics.state import PLACE
-from ops.replay.plan import SETTINGS, by_place
+from jobs.table import JOBS
+from ops.replay.plan import by_place
 from ops.replay.registry import Generation
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
 MANIFEST = "savepoint.json"
-JOBS = {job.name: job for job in (enrichment_job.JOB, statistics_job.JOB, detector_job.JOB)}
-# Settings by which the state is laid out; the others may differ from when it was saved. None: all of them.
-FIXED: dict[str, tuple[str, ...] | None] = {"enrichment": (), "statistics": None, "detector": ("window_seconds",)}
 
 
 class SavedMarker(BaseModel):
@@ -94,8 +88,9 @@ def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Save
 
     Raises UserError if the name is taken, or the job has not done a batch.
     """
-    if job not in JOBS:
-        raise UserError(f"--job {job}: savepoints are taken of {', '.join(JOBS)}")
+    saveable = [one.name for one in JOBS if one.is_replayable]
+    if job not in saveable:
+        raise UserError(f"--job {job}: savepoints are taken of {', '.join(saveable)}")
     store = store_of(name, settings)
     if (store / "").names():
         raise UserError(f"savepoint {name!r}: there is one already; choose another name")
@@ -126,7 +121,7 @@ def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkS
         markers=tuple(_markers(SinkSettings(settings.kafka_bootstrap, query, run, client=settings.client()))),
         driver=max((m.done for m in _markers(_driver(settings, query, run))), default=0),
         shuffle_partitions=partitions(copy) if states else settings.shuffle_partitions,
-        settings=_job_settings(job),
+        settings=_as_saved(load_job_settings(JOBS[job])),
         layout=layout(next(iter(states.values()))) if states else {},
         shards=len(states),
     )
@@ -160,17 +155,14 @@ def layout(state: Parts) -> dict[str, list[str]]:
     return {"key": list(KEY), "header": sorted(header), "columns": names}
 
 
-def expected_layout(job: str) -> dict[str, list[str]]:
-    """The layout of the state that the present code writes."""
-    if job == "detector":
-        return layout(detector.fold(None, [], DetectorSettings())[0])
-    if job == "statistics":
-        return layout(statistics.fold(load_windows(), None, Input("events", 0, [], []))[0])
-    return {}
+def expected_layout(job: str, own: BaseSettings | None, topics: TopicMap) -> dict[str, list[str]]:
+    """The layout of the state that the present code writes; empty of a job without state."""
+    code = JOBS[job].implementation()
+    return layout(code.opener(own, topics)(None).dump()) if isinstance(code, Fold) else {}
 
 
-def _job_settings(job: str) -> dict[str, Any]:
-    return SETTINGS[job]().model_dump(mode="json") if job in SETTINGS else {}
+def _as_saved(own: BaseSettings | None) -> dict[str, Any]:
+    return own.model_dump(mode="json") if own else {}
 
 
 def find(name: str, settings: Settings) -> Savepoint:
@@ -197,10 +189,10 @@ def check_starts(saved: Savepoint, generation: Generation) -> None:
         )
 
 
-def check_fits(saved: Savepoint, settings: Settings, topics: TopicMap, log: Log) -> None:
+def check_fits(saved: Savepoint, settings: Settings, own: BaseSettings | None, topics: TopicMap, log: Log) -> None:
     """Raises UserError, naming what differs and what to do, if the present code and log can't go on from a savepoint.
 
-    `settings` are those under which the job will run; the environment holds the job's own.
+    `settings` and `own` are those under which the job will run.
     """
     anew = f"; start a new generation from the log: kappa replay start --job {saved.job} --from earliest"
     if saved.shuffle_partitions != settings.shuffle_partitions:
@@ -208,21 +200,26 @@ def check_fits(saved: Savepoint, settings: Settings, topics: TopicMap, log: Log)
             f"KAPPA_SHUFFLE_PARTITIONS={settings.shuffle_partitions}: the state of savepoint {saved.name!r} is laid "
             f"out in {saved.shuffle_partitions}; set it to that"
         )
-    now, fixed = _job_settings(saved.job), FIXED[saved.job]
-    for field in fixed if fixed is not None else now:
+    now = _as_saved(own)
+    for field in JOBS[saved.job].state_settings:
         if now.get(field) != saved.settings.get(field):
             raise UserError(
                 f"{saved.job}.{field}={now.get(field)!r}: the state of savepoint {saved.name!r} was made with "
                 f"{saved.settings.get(field)!r} and can't be converted{anew}"
             )
-    if saved.layout and (differs := _differences(saved.layout, expected_layout(saved.job))):
+    if saved.layout and (differs := _differences(saved.layout, expected_layout(saved.job, own, topics))):
         raise UserError(f"savepoint {saved.name!r}: this version of {saved.job} has another state ({differs}){anew}")
-    reads = JOBS[saved.job].sources(topics)
+    job = JOBS[saved.job]
+    reads = job.implementation().sources(job, topics)
     if gone := set(saved.sources) - reads.keys():
         raise UserError(
             f"savepoint {saved.name!r}: reads the sources {', '.join(sorted(gone))}, the job no longer{anew}"
         )
-    if gone := saved.offsets.keys() - {name for names in reads.values() for name in names} - _own(saved, topics).keys():
+    if (
+        gone := saved.offsets.keys()
+        - {topic.name for read in reads.values() for topic in read}
+        - _own(saved, topics).keys()
+    ):
         raise UserError(
             f"savepoint {saved.name!r}: reads the topics {', '.join(sorted(gone))}, "
             f"generation {settings.generation!r} doesn't{anew}"
@@ -233,7 +230,7 @@ def check_fits(saved: Savepoint, settings: Settings, topics: TopicMap, log: Log)
 def _own(saved: Savepoint, topics: TopicMap) -> dict[str, str]:
     """Topics of the savepoint's generation -> those that this one has of its own instead."""
     suffix = "" if saved.generation == LIVE else f".{saved.generation}"
-    names = {key + suffix: topic.name for key, topic in topics.topics.items() if topic.derived and topics.owns(key)}
+    names = {key + suffix: topic.name for key, topic in topics.topics.items() if topic.is_derived and topics.owns(key)}
     return {then: now for then, now in names.items() if then in saved.offsets and then != now}
 
 
@@ -266,7 +263,7 @@ def _check_offsets(saved: Savepoint, log: Log, anew: str) -> None:
             )
 
 
-def restore(saved: Savepoint, settings: Settings, topics: TopicMap) -> None:
+def restore(saved: Savepoint, settings: Settings, own_settings: BaseSettings | None, topics: TopicMap) -> None:
     """Put a savepoint in place as its job's checkpoint in the settings' generation, with the markers that it needs.
 
     Into its own generation only if the job has written nothing since, so that nothing is written twice; a generation
@@ -274,7 +271,7 @@ def restore(saved: Savepoint, settings: Settings, topics: TopicMap) -> None:
 
     Raises UserError if it doesn't fit.
     """
-    check_fits(saved, settings, topics, Log(settings.kafka_bootstrap))
+    check_fits(saved, settings, own_settings, topics, Log(settings.kafka_bootstrap))
     query = settings.query_of(saved.job)
     done = [
         m.done for m in _markers(SinkSettings(settings.kafka_bootstrap, query, saved.run, client=settings.client()))

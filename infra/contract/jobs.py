@@ -1,0 +1,201 @@
+"""What a job of the chain is, as data: the types of the job table, and what follows from the table and the topic map.
+
+A job is declared once, as a row of `jobs/table.py`. Who follows whom, which consumer groups there are, which process
+runs which job and what a replay needs are computed here from the rows. Nothing here imports Spark or a job's code.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from typing import Any, Literal
+
+from pydantic_settings import BaseSettings
+
+from infra.contract.topics import LIVE, Topic, TopicMap
+from infra.errors import UserError
+
+PROGRESS_TOPIC = "sink.progress"  # its partitions carry the progress markers of the transactional sinks
+
+
+class Topics(Enum):
+    """A group of topics of the map: in a row of the table it stands for each topic of the group."""
+
+    TELEMETRY = "telemetry"  # what collectors write and a decoder reads
+    ARCHIVED = "archived"  # what the archive keeps
+    INDEXED = "indexed"  # what goes to Elasticsearch
+
+    def of(self, topics: TopicMap) -> tuple[Topic, ...]:
+        """The topics of the group in a map."""
+        found: tuple[Topic, ...] = getattr(topics, self.value)
+        return found
+
+
+# The queries of a job: the topics that each one reads, by the query's name. A query's name is the job's, or it begins
+# with the job's and a dot.
+Queries = Callable[[TopicMap], Mapping[str, tuple[Topic, ...]]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A row of the job table.
+
+    Attributes:
+        name: of the job, of its package below `jobs/`, and of its query.
+        reads: topics (by their key in the map) or groups of topics whose records it processes; a replay replays them.
+        writes: the topics that it writes, by their key.
+        code: `module:object` of what it does: a Transform or a Fold (jobs.runtime.job), or a Service.
+        sink: where its results go.
+        beside: topics that it reads beside its input, and that a replay doesn't replay: looked up, or sent again.
+        watermarks: the topic for which it writes watermark records by the time of what it read; folds pass on those
+            that they read.
+        settings: `module:class` of its own settings, if it has any.
+        state_settings: those of its settings by which its state is laid out: a savepoint fits only the same values.
+        application: the process in which it runs; its own by default.
+        queries: `module:function` (see Queries), if it has other queries than one of its own name.
+        realtime: `module:function` that runs its real-time mode, if it has one.
+        optional: whether it runs only where KAPPA_OPTIONAL_JOBS names it.
+    """
+
+    name: str
+    reads: tuple[str | Topics, ...]
+    writes: tuple[str, ...]
+    code: str
+    sink: Literal["kafka", "delta", "elasticsearch"] = "kafka"
+    beside: tuple[str, ...] = ()
+    watermarks: str | None = None
+    settings: str | None = None
+    state_settings: tuple[str, ...] = ()
+    application: str = ""
+    queries: str | None = None
+    realtime: str | None = None
+    optional: bool = False
+
+    @property
+    def runs_in(self) -> str:
+        """The name of the application that runs it."""
+        return self.application or self.name
+
+    @property
+    def uses_spark(self) -> bool:
+        """Whether its application is Spark's; else it is a plain Python process."""
+        return self.sink != "elasticsearch"
+
+    @property
+    def is_replayable(self) -> bool:
+        """Whether a replay can begin with it: it reads the log from any offset, and its output goes back to the log."""
+        return self.sink == "kafka"
+
+    def inputs(self, topics: TopicMap) -> tuple[Topic, ...]:
+        """The topics that it processes, in a generation's map."""
+        found = [one.of(topics) if isinstance(one, Topics) else (topics[one],) for one in self.reads]
+        return tuple(dict.fromkeys(topic for group in found for topic in group))
+
+    def reads_of(self, topics: TopicMap) -> Mapping[str, tuple[Topic, ...]]:
+        """The topics that each of its queries reads, by the query's name, which is also its consumer group's."""
+        return load(self.queries)(topics) if self.queries else {self.name: self.inputs(topics)}
+
+    def implementation(self) -> Any:
+        """What `code` names; importing it may take seconds, as it brings Spark."""
+        return load(self.code)
+
+    def settings_class(self) -> type[BaseSettings] | None:
+        """The class of its own settings, or None."""
+        return load(self.settings) if self.settings else None
+
+
+def load(entry_point: str) -> Any:
+    """The object that `module:name` stands for."""
+    module, _, name = entry_point.partition(":")
+    return getattr(import_module(module), name)
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """All jobs, in the order in which their processes are started and their metrics ports are counted."""
+
+    jobs: tuple[Job, ...]
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self.jobs)
+
+    def __getitem__(self, name: str) -> Job:
+        """Raises UserError if there is no such job."""
+        for job in self.jobs:
+            if job.name == name:
+                return job
+        raise UserError(f"job {name!r}: there is none; there are {', '.join(self.names())}")
+
+    def names(self) -> tuple[str, ...]:
+        """Of all jobs, the optional ones included."""
+        return tuple(job.name for job in self.jobs)
+
+    def enabled(self, optional: Collection[str] = ()) -> tuple[str, ...]:
+        """The names of the jobs that run where `optional` are switched on.
+
+        Raises UserError if one of these is no optional job.
+        """
+        known = {job.name for job in self.jobs if job.optional}
+        if unknown := sorted(set(optional) - known):
+            raise UserError(f"KAPPA_OPTIONAL_JOBS={unknown[0]!r}: there are {', '.join(sorted(known)) or 'none'}")
+        return tuple(job.name for job in self.jobs if not job.optional or job.name in optional)
+
+    def applications(self, jobs: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The jobs of each application that runs any of `jobs`, both in the table's order."""
+        found: dict[str, tuple[str, ...]] = {}
+        for job in self.jobs:
+            if job.name in jobs:
+                found[job.runs_in] = (*found.get(job.runs_in, ()), job.name)
+        return found
+
+    def with_followers(self, name: str, topics: TopicMap, among: Collection[str]) -> tuple[str, ...]:
+        """A job and all of `among` that read, directly or not, what it writes; in the table's order.
+
+        Raises UserError if there is no such job.
+        """
+        found, fresh = {name}, [self[name]]
+        while fresh:
+            written = {topics[key].name for job in fresh for key in job.writes}
+            following = [job for job in self.jobs if job.name in among and job.name not in found]
+            fresh = [job for job in following if written & {topic.name for topic in job.inputs(topics)}]
+            found |= {job.name for job in fresh}
+        return tuple(job.name for job in self.jobs if job.name in found)
+
+    def writers(self, key: str) -> tuple[str, ...]:
+        """The names of the jobs that write a topic."""
+        return tuple(job.name for job in self.jobs if key in job.writes)
+
+    def written(self, jobs: Iterable[str]) -> frozenset[str]:
+        """The keys of the topics that any of these jobs writes."""
+        return frozenset(key for name in jobs for key in self[name].writes)
+
+    def used(self, jobs: Iterable[str], topics: TopicMap) -> tuple[Topic, ...]:
+        """Every topic that any of these jobs reads or writes: what must be there before one of them starts."""
+        found: dict[str, Topic] = {}
+        for job in map(self.__getitem__, jobs):
+            keys = (*job.beside, *job.writes, *((PROGRESS_TOPIC,) if job.uses_spark else ()))
+            found |= {topic.name: topic for topic in (*job.inputs(topics), *(topics[key] for key in keys))}
+        return tuple(found.values())
+
+    def topics_in(
+        self, topics: TopicMap, generation: str, jobs: Collection[str] | None = None, base: TopicMap | None = None
+    ) -> TopicMap:
+        """The map of a generation that runs `jobs` (None: all); what these don't write is `base`'s.
+
+        Raises UserError if the name can't be part of a topic's.
+        """
+        if generation == LIVE:
+            return topics
+        running = self.names() if jobs is None else tuple(jobs)
+        beside = {key for name in running for key in self[name].beside}
+        return topics.in_generation(generation, self.written(running) | beside, base or topics)
+
+    def check(self, topics: TopicMap) -> None:
+        """Raises UserError unless table and map fit: each topic has a writer, and each topic of the table is there."""
+        for job in self.jobs:
+            for key in (*(one for one in job.reads if isinstance(one, str)), *job.beside, *job.writes):
+                if key not in topics.topics:
+                    raise UserError(f"topic {key!r}: job {job.name} uses it, but the map lacks it")
+        for key, topic in topics.topics.items():
+            if not topic.written_by and not self.writers(key):
+                raise UserError(f"topic {key!r}: nobody writes it: no job does, and it has no written_by")

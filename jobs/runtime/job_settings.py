@@ -1,0 +1,42 @@
+"""A job's own settings: from the environment, changed by a generation's plan, checked before anything starts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings
+
+from infra.contract.jobs import Job
+from infra.errors import UserError
+from infra.settings import describe
+
+
+def load_job_settings(job: Job, changes: Mapping[str, str] | None = None) -> BaseSettings | None:
+    """The settings object of a job, None if it has none; `changes` (setting -> text) go before the environment.
+
+    Raises UserError naming the variable or the setting, its value and what it must be.
+    """
+    found = job.settings_class()
+    if found is None:
+        if changes:
+            raise UserError(f"{job.name}.{next(iter(changes))}: {job.name} has no settings of its own")
+        return None
+    given = {setting: parsed(found, job.name, setting, text) for setting, text in (changes or {}).items()}
+    try:
+        return found(**given)
+    except ValidationError as error:
+        setting = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else ""
+        prefix = f"{job.name}." if setting in given else found.model_config.get("env_prefix", "")
+        text = describe(error, prefix=prefix)
+        raise UserError(text.replace(setting.upper(), setting, 1) if setting in given else text) from None
+
+
+def parsed(settings: type[BaseSettings], job: str, setting: str, text: str) -> Any:
+    """A setting's text as its field takes it: lists and objects are JSON, as in the environment.
+
+    Raises UserError if there is no such setting.
+    """
+    if setting not in settings.model_fields:
+        raise UserError(f"{job}.{setting}={text}: {job} has {', '.join(settings.model_fields)}")
+    return orjson.loads(text) if text.startswith(("[", "{")) else text

@@ -1,0 +1,75 @@
+"""`kappa run`: a job, or all of them."""
+
+import signal
+import threading
+from typing import Annotated
+
+import click
+import typer
+
+from infra.errors import UserError
+from jobs.table import JOBS
+
+app = typer.Typer()
+ALL = "all"
+APPLICATIONS = tuple(JOBS.applications(JOBS.names()))
+
+
+@app.command()
+def run(
+    application: Annotated[
+        str,
+        typer.Argument(
+            click_type=click.Choice([*APPLICATIONS, ALL]),
+            help="Which application of the job table; all: every one, as supervised processes.",
+        ),
+    ],
+    *,
+    kafka_bootstrap: Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")] = None,
+    elasticsearch_url: Annotated[str | None, typer.Option(help="[http://127.0.0.1:9200]")] = None,
+    generation: Annotated[
+        str | None, typer.Option(help="Whose topics, checkpoints, tables and indices. [live]")
+    ] = None,
+    realtime: Annotated[
+        bool,
+        typer.Option(
+            help="enrichment only: milliseconds instead of seconds, at least once. See docs/explanation/real-time.md."
+        ),
+    ] = False,
+    metrics_port: Annotated[int | None, typer.Option(help="Of /metrics and /healthz; 0: any free one. [9400]")] = None,
+) -> None:
+    """Run a job until SIGTERM; it then ends its batch and exits with 0.
+
+    With KAPPA_PROFILE=small, `all` is one process with one Spark application: 2 GB in place of 5. Optional jobs run
+    with the others where KAPPA_OPTIONAL_JOBS names them.
+
+    Every setting has an environment variable, KAPPA_...; `kappa settings` lists them.
+
+    Example: kappa run detector --metrics-port 9402
+    """
+    from jobs.runtime.logs import configure_logs
+    from jobs.runtime.settings import load_settings
+    from ops import launcher
+
+    if realtime and not (application in JOBS.names() and JOBS[application].realtime):
+        raise UserError(f"--realtime: {application} has no such mode; {', '.join(_with_realtime())} has")
+    settings = load_settings(
+        kafka_bootstrap=kafka_bootstrap,
+        elasticsearch_url=elasticsearch_url,
+        generation=generation,
+        metrics_port=metrics_port,
+    )
+    configure_logs(settings)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    if realtime:
+        launcher.run_realtime(JOBS[application], settings, stop)
+    elif application == ALL and settings.profile == "standard":
+        raise typer.Exit(launcher.run_all(settings, stop))
+    else:
+        launcher.run(application, settings, stop)
+
+
+def _with_realtime() -> list[str]:
+    return [job.name for job in JOBS if job.realtime]
