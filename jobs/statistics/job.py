@@ -13,7 +13,7 @@ from jobs.runtime.job import Context, Job
 from jobs.runtime.runner import run_job, start_job
 from jobs.runtime.settings import Settings
 from jobs.statistics.settings import Windows, load_windows
-from jobs.statistics.shard import EARLY, fold
+from jobs.statistics.shard import EARLY, Shard
 
 NAME = "statistics"
 
@@ -22,7 +22,7 @@ def _build(context: Context) -> DataFrame:
     windows = load_windows()
     check_windows(windows, Checkpoint(context.spark, context.settings.checkpoint_of(NAME)), context.settings.generation)
     events, statistics, early = (context.topics[name].name for name in ("events", NAME, EARLY))
-    folded = fold_shards(context.stream("events", events), partial(fold, windows, early=early))
+    folded = fold_shards(context.stream("events", events), partial(Shard, windows, early=early))
     return folded.transform(to_records, statistics, same_partition=True)
 
 

@@ -25,7 +25,7 @@ from jobs.detector import job as detector_job
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
 from jobs.enrichment import job as enrichment_job
-from jobs.runtime.fold import KEY, Input
+from jobs.runtime.fold import KEY
 from jobs.runtime.packed_state import Parts, unpack
 from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
@@ -165,7 +165,7 @@ def expected_layout(job: str) -> dict[str, list[str]]:
     if job == "detector":
         return layout(detector.fold(None, [], DetectorSettings())[0])
     if job == "statistics":
-        return layout(statistics.fold(load_windows(), None, Input("events", 0, [], []))[0])
+        return layout(statistics.Shard(load_windows()).dump())
     return {}
 
 
