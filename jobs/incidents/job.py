@@ -1,35 +1,38 @@
-"""The query that makes incidents of novelties. It runs in the detector's application: they are few."""
+"""The declaration of the incidents job."""
 
 from functools import partial
 
 import orjson
-from pyspark.sql import DataFrame
+from pydantic_settings import BaseSettings
 
-from jobs.incidents.fold import fold
-from jobs.runtime.fold import Input, Output, fold_together, to_records
-from jobs.runtime.job import Context, Job
+from infra.contract.topics import TopicMap
+from jobs.incidents.fold import Incidents
+from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
+from jobs.runtime.shard_state import Input, Opener, Output
 
-NAME = "incidents"
 SCHEMA_VERSION = b"incidents/1"
 
 
-def _build(context: Context) -> DataFrame:
-    novelties = context.topics["novelties"]
-    folded = fold_together(context.stream("novelties", novelties.name), partial(_fold, novelties.partitions))
-    return folded.transform(to_records, context.topics[NAME].name, same_partition=False)
+def _opener(_: BaseSettings | None, topics: TopicMap) -> Opener:
+    return partial(IncidentsShard, topics["novelties"].partitions)
 
 
-def _fold(partitions: int, state: Parts | None, batch: Input) -> tuple[Parts, list[Output]]:
-    after, incidents = fold(state, zip(batch.partitions, batch.values, strict=True), partitions)
-    headers = (("kappa.schema", SCHEMA_VERSION),)
-    return after, [
-        Output(incident["id"], orjson.dumps(incident), incident["time_unix_nano"], headers) for incident in incidents
-    ]
+class IncidentsShard:
+    """The state of all partitions of `novelties`, see `jobs.runtime.shard_state`: gives the records of `incidents`."""
+
+    def __init__(self, partitions: int, parts: Parts | None = None) -> None:
+        self.incidents = Incidents(partitions, parts)
+
+    def feed(self, batch: Input) -> list[Output]:
+        """Take records of `novelties`; returns those of `incidents`."""
+        found = self.incidents.feed(zip(batch.partitions, batch.values, strict=True))
+        headers = (("kappa.schema", SCHEMA_VERSION),)
+        return [Output(one["id"], orjson.dumps(one), one["time_unix_nano"], headers) for one in found]
+
+    def dump(self) -> Parts:
+        """The state as parts."""
+        return self.incidents.dump()
 
 
-JOB = Job(
-    name=NAME,
-    sources=lambda topics: {"novelties": (topics["novelties"].name,)},
-    build=_build,
-)
+FOLD = Fold(_opener, whole_topic=True)

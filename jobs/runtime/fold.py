@@ -7,15 +7,11 @@ affordable: Spark's cost is per group, not per row.
 """
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import orjson
 import pandas as pd
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
@@ -24,10 +20,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_placement import salted
-from jobs.runtime.state_cache import Nearby
+from jobs.runtime.shard_state import Input, Opener, Output
+from jobs.runtime.state_cache import Cached, Caches, Place, of_this_worker
 
 PARTS = "parts"  # the state variable that holds a shard's
-PIECE_BYTES = 32 * 2**20  # of records, which take more while they are folded
 KEY = ("shard", "salt")  # of a shard's state
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
 
@@ -37,69 +33,33 @@ _OUTPUT = (
 )
 
 
-@dataclass(frozen=True)
-class Input:
-    """The new records of a shard in the order of the log."""
-
-    topic: str
-    shard: int
-    offsets: Sequence[int]
-    values: Sequence[bytes]
-    partitions: Sequence[int] = ()  # of each record, where several are folded together
-
-    def part(self, begin: int, end: int) -> "Input":
-        """Its records from `begin` to before `end`."""
-        cut = slice(begin, end)
-        return replace(self, offsets=self.offsets[cut], values=self.values[cut], partitions=self.partitions[cut])
-
-
-@dataclass(frozen=True)
-class Output:
-    """A record to write: its key, JSON, event time, headers, and its topic if that isn't the fold's usual one."""
-
-    key: str | None
-    value: bytes
-    time_unix_nano: int
-    headers: tuple[tuple[str, bytes], ...] = ()
-    topic: str | None = None
-
-    @classmethod
-    def of_watermark(cls, time_unix_nano: int) -> "Output":
-        """That what follows in this shard is no older."""
-        return cls(None, orjson.dumps({"watermark_unix_nano": time_unix_nano}), time_unix_nano)
-
-
-# (state so far or None, the new records) -> (state, what to write). Must be the same however the log is cut.
-Fold = Callable[[Parts | None, Input], tuple[Parts, list[Output]]]
-
-
-def fold_shards(frame: DataFrame, fold: Fold) -> DataFrame:
+def fold_partitions(frame: DataFrame, opener: Opener, caches: Caches = of_this_worker) -> DataFrame:
     """Fold a stream of Kafka rows shard by shard; columns topic, shard, key, value, time_unix_nano, headers."""
-    return _folded(frame, fold, F.col("partition"))
+    return _folded(frame, _Shards(opener, caches), F.col("partition"))
 
 
-def fold_together(frame: DataFrame, fold: Fold) -> DataFrame:
+def fold_topic(frame: DataFrame, opener: Opener, caches: Caches = of_this_worker) -> DataFrame:
     """The same of all partitions at once, for a topic of few records: only the order within each is the log's."""
-    return _folded(frame, fold, F.lit(0))
+    return _folded(frame, _Shards(opener, caches), F.lit(0))
 
 
-def _folded(frame: DataFrame, fold: Fold, shard: Column) -> DataFrame:
+def _folded(frame: DataFrame, shards: "_Shards", shard: Column) -> DataFrame:
     return (
         frame.select(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value")
         .groupBy(*KEY)
-        .transformWithStateInPandas(_Shards(fold), _OUTPUT, "append", "none")
+        .transformWithStateInPandas(shards, _OUTPUT, "append", "none")
     )
 
 
 class _Shards(StatefulProcessor):
     """Folds each shard's records and keeps its state by part: only parts that changed go to Spark.
 
-    All of them lie on this machine, for whichever worker folds the shard next. `version` tells whether another machine
-    has folded it since, or what was done here was not kept.
+    The cache of the worker holds the state too, opened, for the next batch. `version` tells whether another worker or
+    machine has folded the shard since, or what was done here was not kept.
     """
 
-    def __init__(self, fold: Fold) -> None:
-        self.fold = fold
+    def __init__(self, opener: Opener, caches: Caches) -> None:
+        self.opener, self.caches = opener, caches
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of a task's shards."""
@@ -113,25 +73,28 @@ class _Shards(StatefulProcessor):
         batch = Input(records["topic"].iloc[0], shard, *lists)
         task, known = TaskContext.get(), self.version.get()
         assert task
-        nearby = Nearby.of(task.getLocalProperty(_QUERY), batch.topic, shard)
-        version = known[0] if known else ""
-        before = self._before(nearby, version)
-        with _no_search_for_cycles():
-            folded, outputs = in_pieces(self.fold, before, batch)
-        after = self._keep(before or {}, folded)
-        version = _following(version, batch)
-        self.version.update((version,))
-        nearby.put(version, after)
+        place = Place(task.getLocalProperty(_QUERY), batch.topic, shard)
+        outputs = self._fold(place, known[0] if known else "", batch)
         if outputs:
             yield _to_frame(shard, outputs)
 
-    def _before(self, nearby: Nearby, version: str) -> Parts | None:
-        if not version:
-            return None
-        found = nearby.get(version)
-        return {name: bytes(part) for (name,), (part,) in self.parts.iterator()} if found is None else found
+    def _fold(self, place: Place, version: str, batch: Input) -> list[Output]:
+        cache = self.caches()
+        # Taken out of the cache: if this batch fails half-way, nobody goes on with what it left.
+        before = cache.take(place, version) or Cached(self._stored() if version else {})
+        with _no_search_for_cycles():
+            state = before.state or self.opener(before.parts or None)
+            outputs = [output for piece in batch.in_pieces() for output in state.feed(piece)]
+            after = self._store(before.parts, state.dump())
+        version = _following(version, batch)
+        self.version.update((version,))
+        cache.put(place, version, Cached(after, state))
+        return outputs
 
-    def _keep(self, before: Parts, after: Parts) -> Parts:
+    def _stored(self) -> Parts:
+        return {name: bytes(part) for (name,), (part,) in self.parts.iterator()}
+
+    def _store(self, before: Parts, after: Parts) -> Parts:
         """`after`, with what is equal as the same objects."""
         same = {name for name, part in after.items() if before.get(name) == part}
         for name in after.keys() - same:
@@ -142,23 +105,6 @@ class _Shards(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def in_pieces(
-    fold: Fold, state: Parts | None, batch: Input, piece_bytes: int = PIECE_BYTES
-) -> tuple[Parts, list[Output]]:
-    """What `fold` makes of a batch, of which it gets about so many bytes at once.
-
-    Spark bounds a batch by its records, but of a backlog each record of `events` has a thousand data points.
-    """
-    piece = np.cumsum([0, *map(len, batch.values)])[:-1] // piece_bytes
-    cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
-    outputs: list[Output] = []
-    for begin, end in pairwise(cuts):
-        state, found = fold(state, batch.part(begin, end))
-        outputs += found
-    assert state is not None
-    return state, outputs
 
 
 def _following(version: str, batch: Input) -> str:

@@ -16,9 +16,10 @@ from connectors.sinks.kafka import SinkSettings, TransactionalSink, WriteSummary
 from infra.contract.jobs import Job
 from infra.contract.topics import Topic, TopicMap
 from jobs.runtime.checkpoint import Checkpoint
-from jobs.runtime.fold import Opener, fold_partitions, fold_topic, to_records
+from jobs.runtime.fold import fold_partitions, fold_topic, to_records
 from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
+from jobs.runtime.shard_state import Opener
 
 
 @dataclass(frozen=True)

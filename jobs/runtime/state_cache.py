@@ -1,10 +1,13 @@
-"""The state of a shard on the machine that folded it last, so that the next batch needs not ask Spark for it.
+"""The state of shards on the machine that folded them last, so that the next batch needs not ask Spark for it.
 
-A folder beside Spark's shuffle files, which end with the executor: a file for each part, and `index`, which says of
-which version of the state they are.
+Two layers: a worker holds the states that it opened, ready to be fed; and their parts are in files, for whichever
+worker of this machine folds the shard next. The files are beside Spark's shuffle files, which end with the executor: a
+folder a shard, in it a file for each part, and `index`, which says of which version of the state they are.
 """
 
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -12,71 +15,103 @@ from uuid import uuid4
 import orjson
 
 from jobs.runtime.packed_state import Parts
+from jobs.runtime.shard_state import ShardState
 
 _INDEX = "index"
 
 
-class _Kept(NamedTuple):
+class Place(NamedTuple):
+    """Whose state it is: that of a query, for a shard of a topic."""
+
+    query: str | None
+    topic: str
+    shard: int
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        return f"shard-{self.query}-{self.topic}-{self.shard}"
+
+
+class Cached(NamedTuple):
+    """A state as parts, and opened if this worker was the last that dumped it."""
+
+    parts: Parts
+    state: ShardState | None = None
+
+
+class _Held(NamedTuple):
     version: str
     files: dict[str, str]  # the name of each part's file
-    parts: Parts
+    cached: Cached
 
 
-_NOTHING = _Kept("", {}, {})
-# What this worker had last, by folder.
-_LAST: dict[Path, _Kept] = {}
+_NOTHING = _Held("", {}, Cached({}))
 
 
-class Nearby:
-    """The state of one shard. Several workers may use it: one after the other, or at once if Spark repeats a task."""
+class StateCache:
+    """The states that one worker holds, above the files of all workers of a machine.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Several workers may use the files: one after the other, or at once if Spark repeats a task.
+    """
 
-    @classmethod
-    def of(cls, query: str | None, topic: str, shard: int) -> "Nearby":
-        """Of a shard that a query folds."""
-        return cls(Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0], f"shard-{query}-{topic}-{shard}"))
+    def __init__(self, root: Path) -> None:
+        """`root` is the folder of the shards' folders."""
+        self.root = root
+        self._held: dict[Place, _Held] = {}
 
-    def get(self, version: str) -> Parts | None:
-        """The state of that version; None if another one is here. What this worker has of it needs no reading."""
-        last = _LAST.pop(self.folder, _NOTHING)
-        if last.version != version:
+    def take(self, place: Place, version: str) -> Cached | None:
+        """The state of that version; None if another one is here, or none. The opened state leaves the cache."""
+        held = self._held.pop(place, _NOTHING)
+        if held.version != version:
             try:
-                last = self._read(last)
+                held = self._read(place, held)
             except FileNotFoundError:  # nothing is here, or another worker is just putting its own
                 return None
-        if last.version != version:
+        if held.version != version:
             return None
-        _LAST[self.folder] = last
-        return last.parts
+        self._held[place] = held._replace(cached=Cached(held.cached.parts))
+        return held.cached
 
-    def _read(self, last: _Kept) -> _Kept:
-        version, files = orjson.loads((self.folder / _INDEX).read_bytes())
+    def _read(self, place: Place, held: _Held) -> _Held:
+        folder = self.root / place.folder
+        version, files = orjson.loads((folder / _INDEX).read_bytes())
         parts = {
-            name: last.parts[name] if last.files.get(name) == file else (self.folder / file).read_bytes()
+            name: held.cached.parts[name] if held.files.get(name) == file else (folder / file).read_bytes()
             for name, file in files.items()
         }
-        return _Kept(version, files, parts)
+        return _Held(version, files, Cached(parts))
 
-    def put(self, version: str, parts: Parts) -> None:
+    def put(self, place: Place, version: str, cached: Cached) -> None:
         """Keep this version instead of the one before; a part that is the same object stays where it is."""
-        last = _LAST.pop(self.folder, _NOTHING)
-        self.folder.mkdir(exist_ok=True)
+        held = self._held.pop(place, _NOTHING)
+        folder = self.root / place.folder
+        folder.mkdir(exist_ok=True)
         token, files = uuid4().hex, {}  # of files that nobody else writes
-        for number, (name, part) in enumerate(parts.items()):
-            if last.parts.get(name) is part:
-                files[name] = last.files[name]
+        for number, (name, part) in enumerate(cached.parts.items()):
+            if held.cached.parts.get(name) is part:
+                files[name] = held.files[name]
                 continue
             files[name] = f"{token}.{number}"
-            (self.folder / files[name]).write_bytes(part)
-        fresh = self.folder / token
+            (folder / files[name]).write_bytes(part)
+        fresh = folder / token
         fresh.write_bytes(orjson.dumps([version, files]))
-        fresh.replace(self.folder / _INDEX)
-        _LAST[self.folder] = _Kept(version, files, parts)
-        self._clean({_INDEX, *files.values()})
+        fresh.replace(folder / _INDEX)
+        self._held[place] = _Held(version, files, cached)
+        _clean(folder, {_INDEX, *files.values()})
 
-    def _clean(self, used: set[str]) -> None:
-        for file in self.folder.iterdir():
-            if file.name not in used:
-                file.unlink(missing_ok=True)
+
+def _clean(folder: Path, used: set[str]) -> None:
+    for file in folder.iterdir():
+        if file.name not in used:
+            file.unlink(missing_ok=True)
+
+
+# Gives a worker its cache. A cache itself can't travel with a query to the workers.
+Caches = Callable[[], StateCache]
+
+
+@cache
+def of_this_worker() -> StateCache:
+    """The cache of the process that this is, beside Spark's shuffle files."""
+    return StateCache(Path(os.environ["SPARK_LOCAL_DIRS"].split(",")[0]))

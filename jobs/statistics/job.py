@@ -1,29 +1,29 @@
 """The declaration of the statistics job."""
 
-import threading
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pydantic_settings import BaseSettings
 
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.runtime.checkpoint import Checkpoint
-from jobs.runtime.fold import fold_shards, to_records
-from jobs.runtime.job import Context, Job
-from jobs.runtime.runner import run_job, start_job
-from jobs.runtime.settings import Settings
-from jobs.statistics.settings import Windows, load_windows
-from jobs.statistics.shard import EARLY, fold
-
-NAME = "statistics"
+from jobs.runtime.job import Context, Fold
+from jobs.runtime.shard_state import Opener
+from jobs.statistics.settings import StatisticsSettings, Windows, load_windows
+from jobs.statistics.shard import EARLY, Shard
 
 
-def _build(context: Context) -> DataFrame:
-    windows = load_windows()
-    check_windows(windows, Checkpoint(context.spark, context.settings.checkpoint_of(NAME)), context.settings.generation)
-    events, statistics, early = (context.topics[name].name for name in ("events", NAME, EARLY))
-    folded = fold_shards(context.stream("events", events), partial(fold, windows, early=early))
-    return folded.transform(to_records, statistics, same_partition=True)
+def _opener(own: BaseSettings | None, topics: TopicMap) -> Opener:
+    return partial(Shard, _windows(own), early=topics[EARLY].name)
+
+
+def _windows(own: BaseSettings | None) -> Windows:
+    assert isinstance(own, StatisticsSettings)
+    return load_windows(own.windows)
+
+
+def _check(context: Context, checkpoint: Checkpoint) -> None:
+    check_windows(_windows(context.own), checkpoint, context.settings.generation)
 
 
 def check_windows(windows: Windows, checkpoint: Checkpoint, generation: str) -> None:
@@ -40,16 +40,4 @@ def check_windows(windows: Windows, checkpoint: Checkpoint, generation: str) -> 
         )
 
 
-JOB = Job(
-    name=NAME,
-    sources=lambda topics: {"events": (topics["events"].name,)},
-    build=_build,
-)
-
-start = partial(start_job, JOB)
-
-
-def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
-    """Run the job until `stop`. Raises UserError before anything starts if the windows make no sense."""
-    load_windows()
-    run_job(JOB, settings, topics, stop)
+FOLD = Fold(_opener, check=_check)

@@ -47,7 +47,8 @@ class Inventories:
 
     def __init__(self, found: list[dict[str, Any]]) -> None:
         self.found = found
-        self._places: dict[int, int] = {}
+        self._places: dict[int, int] = {}  # by the identity of what was packed: by far most are the same object
+        self._equal: dict[bytes, int] = {}
 
     def packed(self, facts: Facts) -> list[Any]:
         """As JSON beside `found`."""
@@ -60,8 +61,10 @@ class Inventories:
     def _place(self, inventory: dict[str, Any]) -> int:
         at = self._places.get(id(inventory))
         if at is None:
-            at = self._places[id(inventory)] = len(self.found)
-            self.found.append(inventory)
+            at = self._equal.setdefault(orjson.dumps(inventory), len(self.found))
+            self._places[id(inventory)] = at
+            if at == len(self.found):
+                self.found.append(inventory)
         return at
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from jobs.runtime.fold import Input, Output
 from jobs.runtime.packed_state import Parts
+from jobs.runtime.shard_state import Input, Output
 from jobs.statistics.catalogue import Form
 from jobs.statistics.counters import FALLS, growth
 from jobs.statistics.emit import Told, tell_counts, tell_sessions, tell_times
@@ -35,27 +35,29 @@ IDLE_SERIES = 1024
 
 Booleans = NDArray[np.bool_]
 
-# What this worker folded last, by topic and shard. If no other has folded it since, its state needs no unpacking.
-_WARM: dict[tuple[str, int], tuple[Parts, State]] = {}
 
+class Shard:
+    """The state of one partition of `events`, see `jobs.runtime.shard_state`: gives the records of `statistics`."""
 
-def fold(windows: Windows, state: Parts | None, batch: Input, early: str = EARLY) -> tuple[Parts, list[Output]]:
-    """One batch of a partition of `events` -> the new state and the records for the same partition of `statistics`.
+    def __init__(self, windows: Windows, parts: Parts | None = None, early: str = EARLY) -> None:
+        """`early` is the topic of early results. Raises ChangedWindowsError and ChangedLayoutError, see `State`."""
+        self.early = early
+        self.state = State(windows, parts)
 
-    Provisional records are for the topic `early`.
-    """
-    place = (batch.topic, batch.shard)
-    known, warm = _WARM.pop(place, (None, None))
-    unpacked = warm if warm and known == state and warm.windows == windows else State(windows, state)
-    before = unpacked.watermark
-    controls = take(unpacked, zip(batch.offsets, batch.values, strict=True))
-    outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
-    if unpacked.watermark > before:
-        outputs += sorted((_output(told, batch, early) for told in close(unpacked, before)), key=_place_in_log)
-        outputs.append(Output.of_watermark(unpacked.watermark))
-    after = unpacked.packed()
-    _WARM[place] = (after, unpacked)
-    return after, outputs
+    def feed(self, batch: Input) -> list[Output]:
+        """Take records of `events`; returns those for the same partition of `statistics`."""
+        before = self.state.watermark
+        controls = take(self.state, zip(batch.offsets, batch.values, strict=True))
+        outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
+        if self.state.watermark > before:
+            found = (_output(told, batch, self.early) for told in close(self.state, before))
+            outputs += sorted(found, key=_place_in_log)
+            outputs.append(Output.of_watermark(self.state.watermark))
+        return outputs
+
+    def dump(self) -> Parts:
+        """The state as parts."""
+        return self.state.packed()
 
 
 def _place_in_log(output: Output) -> tuple[int, str, bytes]:

@@ -25,6 +25,7 @@ from infra.jars import fetch as fetch_part
 from infra.local import LocalServers
 from infra.processes import STOPPING
 from infra.settings import load_settings
+from jobs.table import JOBS
 
 app = typer.Typer(help="Embedded Kafka and Elasticsearch: real servers, no containers.", no_args_is_help=True)
 topics_app = typer.Typer(help="The topics of the map, compared with the broker.", no_args_is_help=True)
@@ -122,7 +123,7 @@ def apply(
 
     Example: kappa topics apply --generation v2
     """
-    topics = load_topics(path).in_generation(generation)
+    topics = JOBS.topics_in(load_topics(path), generation)
     states = apply_topics(connect(bootstrap), topics)
     _show_states(states, as_json)
     raise typer.Exit(any(state.state == "differs" for state in states))
@@ -134,7 +135,8 @@ def list_topics(generation: Generation = LIVE, path: Map = None, as_json: Json =
 
     Example: kappa topics list --json
     """
-    rows = [_declaration(topic) for topic in load_topics(path).in_generation(generation)]
+    topics = JOBS.topics_in(load_topics(path), generation).topics
+    rows = [_declaration(key, topic) for key, topic in topics.items()]
     _show(rows, ["name", "key", "partitions", "retention", "cleanup", "schema", "written_by"], as_json)
 
 
@@ -150,7 +152,7 @@ def describe(
 
     Example: kappa topics describe events
     """
-    topics = load_topics(path).in_generation(generation)
+    topics = JOBS.topics_in(load_topics(path), generation)
     chosen = [topics[name]] if name else list(topics)
     _show_states(compare(connect(bootstrap), chosen), as_json)
 
@@ -211,12 +213,12 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
         yield report
 
 
-def _declaration(topic: Topic) -> dict[str, object]:
+def _declaration(key: str, topic: Topic) -> dict[str, object]:
     fields = topic.model_dump(by_alias=True, exclude_none=True)
     durations: dict[str, object] = {
         key: format_duration(fields[key]) for key in ("retention", "lateness", "future") if key in fields
     }
-    return {**fields, **durations, "written_by": list(topic.written_by)}
+    return {**fields, **durations, "written_by": list(topic.written_by) or list(JOBS.writers(key))}
 
 
 def _show_states(states: list[TopicState], as_json: bool) -> None:

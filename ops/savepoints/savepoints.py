@@ -215,11 +215,8 @@ def check_fits(saved: Savepoint, settings: Settings, own: BaseSettings | None, t
         raise UserError(
             f"savepoint {saved.name!r}: reads the sources {', '.join(sorted(gone))}, the job no longer{anew}"
         )
-    if (
-        gone := saved.offsets.keys()
-        - {topic.name for read in reads.values() for topic in read}
-        - _own(saved, topics).keys()
-    ):
+    read = {topic.name for names in reads.values() for topic in names} | _own(saved, topics).keys()
+    if gone := saved.offsets.keys() - read:
         raise UserError(
             f"savepoint {saved.name!r}: reads the topics {', '.join(sorted(gone))}, "
             f"generation {settings.generation!r} doesn't{anew}"

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.contract.columnar import to_columns
-from jobs.detector.job import _fold
+from jobs.detector.job import DetectorShard
 from jobs.detector.model import Ints
 from jobs.detector.model_scales import BYTES_PER_SERIES, SCALES, Scales
 from jobs.detector.model_tails import Floats
@@ -183,7 +183,7 @@ def _rows(fleet: Fleet, window: int, shards: int) -> pa.Table:
 
 def _start(session: SparkSession, log: Path, checkpoint: Path, shards: int) -> StreamingQuery:
     stream = session.readStream.name("log").schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(log))
-    folded = fold_shards(stream, partial(_fold, DetectorSettings(shards=shards)))
+    folded = fold_shards(stream, partial(DetectorShard, DetectorSettings(shards=shards)))
     return folded.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
 
 

@@ -12,10 +12,10 @@ import orjson
 import psutil
 
 from infra.contract.columnar import event_columns
-from jobs.runtime.fold import Input
 from jobs.runtime.packed_state import Parts
+from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import load_windows
-from jobs.statistics.shard import fold
+from jobs.statistics.shard import Shard
 from jobs.statistics.state import State
 
 NANO = 1_000_000_000
@@ -67,11 +67,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("build/soak.json"))
     given = parser.parse_args()
     machines = given.events_per_second * INTERVAL // (GAUGES + COUNTERS) // given.shards
-    windows, state, spent, rows, offset = load_windows(), None, 0.0, [], 0
+    shard, spent, rows, offset = Shard(load_windows()), 0.0, [], 0
     for second in range(0, given.minutes * 60, BATCH):
         values = batch(second, machines)
         began = time.process_time()
-        state, _ = fold(windows, state, Input("events", 0, range(offset, offset + len(values)), values))
+        shard.feed(Input("events", 0, range(offset, offset + len(values)), values))
+        state = shard.dump()
         spent += time.process_time() - began
         offset += len(values)
         if (second + BATCH) % 300 == 0:

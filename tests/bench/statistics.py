@@ -16,9 +16,9 @@ from infra.contract.columnar import event_columns
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.indexer import documents
-from jobs.runtime.fold import Input
+from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import load_windows
-from jobs.statistics.shard import fold
+from jobs.statistics.shard import Shard as StatisticsShard
 from ops.simulator.faults import SECOND
 from ops.simulator.simulation import Lines, Record, Scrape, Simulation
 from ops.simulator.simulation import Settings as Cloud
@@ -102,12 +102,12 @@ def main() -> None:
     cloud = Cloud(START, given.minutes * 60 * SECOND, machines=given.machines)
     log, settings = list(events_log(cloud, given.batch)), load_windows()
     events = sum(count for count, _ in log)
-    state, offset, batches = None, 0, []
+    statistics, state, offset, batches = StatisticsShard(settings), None, 0, []
     with measured("statistics", events):
         for _, values in log:
-            state, outputs = fold(settings, state, Input("events", 0, range(offset, offset + len(values)), values))
+            batches.append(statistics.feed(Input("events", 0, range(offset, offset + len(values)), values)))
+            state = statistics.dump()
             offset += len(values)
-            batches.append(outputs)
     written = [output for outputs in batches for output in outputs]
     size = sum(len(output.value) for output in written)
     held = sum(map(len, (state or {}).values()))

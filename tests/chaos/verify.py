@@ -19,9 +19,9 @@ from jobs.detector.settings import DetectorSettings
 from jobs.incidents import fold as incidents
 from jobs.indexer.batch import Message, convert
 from jobs.indexer.indexer import KINDS, index_of
-from jobs.runtime.fold import Input
+from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import load_windows
-from jobs.statistics.shard import fold
+from jobs.statistics.shard import Shard
 from ops.simulator import check
 from ops.simulator.truth import line_identity, value_identity
 from ops.verify.readback import documents
@@ -112,7 +112,7 @@ def _compare_statistics(findings: Findings, events: list[Record], statistics: li
     for partition, records in _by_partition(events):
         offsets, values = [r.place.offset for r in records], [r.value for r in records]
         topic = records[0].place.topic
-        _, outputs = fold(load_windows(), None, Input(topic, partition, offsets, values))
+        outputs = Shard(load_windows()).feed(Input(topic, partition, offsets, values))
         expected = [(output.key.encode(), output.value) for output in outputs if output.key and not output.topic]
         findings.multisets("statistics: fold", Counter(expected), Counter(found.get(partition, [])))
         findings.add("statistics: order", 0, 0, 0, int(expected != found.get(partition, [])), partition)

@@ -16,10 +16,10 @@ from connectors.kafka import admin
 from connectors.kafka.producer import CollectorProducer
 from infra.contract.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from infra.jars import default_jars
-from jobs.runtime.fold import Input
+from jobs.runtime.shard_state import Input
 from jobs.runtime.watermarks import last_watermarks
 from jobs.statistics.settings import load_windows
-from jobs.statistics.shard import fold
+from jobs.statistics.shard import Shard
 from ops.simulator import feed
 from ops.simulator.faults import SECOND, parse
 from ops.simulator.simulation import Settings as Cloud
@@ -209,7 +209,7 @@ class Lab:
         windows, found = load_windows(), []
         for partition, records in self.events().items():
             offsets, values = [r.place.offset for r in records], [r.value for r in records]
-            _, outputs = fold(windows, None, Input("events", partition, offsets, values))
+            outputs = Shard(windows).feed(Input("events", partition, offsets, values))
             found += [(partition, o.key.encode(), o.value) for o in outputs if o.key and not o.topic]
         return Found(how, [record for record in found if _is_of_the_hour(record[2])])
 

@@ -1,16 +1,18 @@
 """A fold's state as Spark keeps it: by part, across workers, and in a copy of its checkpoint."""
 
-import os
 import shutil
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.runtime.fold import Output, fold_shards
+from jobs.runtime.fold import fold_shards
 from jobs.runtime.packed_state import pack, unpack
+from jobs.runtime.shard_state import Output
+from jobs.runtime.state_cache import StateCache, of_this_worker
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
@@ -18,23 +20,29 @@ ROWS = "topic string, partition int, offset long, value string"
 SHARDS = (0, 3)
 
 
-def running_sum(state, batch):
-    """Keeps all numbers, a column for each ten of them, and tells their sum after each record."""
-    header, columns = unpack(state) if state else ({"sum": 0}, {})
-    outputs = []
-    for offset, value in zip(batch.offsets, batch.values, strict=True):
-        name, number = f"from {offset // 10}", orjson.loads(value)
-        columns[name] = np.append(columns.get(name, np.empty(0, np.int64)), number)
-        columns.pop(f"from {offset // 10 - 3}", None)
-        header["sum"] += number
-        outputs.append(Output(str(batch.shard), b"%d" % header["sum"], offset))
-    return pack(header, columns), outputs
+class RunningSum:
+    """Keeps all numbers, a column for each ten of them, and gives their sum after each record."""
+
+    def __init__(self, parts):
+        self.header, self.columns = unpack(parts) if parts else ({"sum": 0}, {})
+
+    def feed(self, batch):
+        outputs = []
+        for offset, value in zip(batch.offsets, batch.values, strict=True):
+            name, number = f"from {offset // 10}", orjson.loads(value)
+            self.columns[name] = np.append(self.columns.get(name, np.empty(0, np.int64)), number)
+            self.columns.pop(f"from {offset // 10 - 3}", None)
+            self.header["sum"] += number
+            outputs.append(Output(str(batch.shard), b"%d" % self.header["sum"], offset))
+        return outputs
+
+    def dump(self):
+        return pack(self.header, self.columns)
 
 
-def cold(state, batch):
-    """The same on a machine that never has the state of the batch before."""
-    os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp()
-    return running_sum(state, batch)
+def always_elsewhere():
+    """The cache of a machine that never has the state of the batch before."""
+    return StateCache(Path(tempfile.mkdtemp()))
 
 
 @pytest.fixture
@@ -45,12 +53,12 @@ def run(spark, tmp_path):
         rows = [("events", shard, n, str(n * (shard + 1))) for n in range(begin, end) for shard in SHARDS]
         spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
 
-    def through(fold, checkpoint):
+    def through(checkpoint, caches=of_this_worker):
         stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
         kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
         rows = []
         query = (
-            fold_shards(kafka, fold)
+            fold_shards(kafka, RunningSum, caches)
             .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.orderBy("time_unix_nano").collect()))
             .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)
@@ -66,18 +74,18 @@ def sums(shard, begin, end):
     return np.cumsum(np.arange(end) * (shard + 1))[begin:].tolist()
 
 
-@pytest.mark.parametrize("fold", [running_sum, cold])
-def test_state_goes_on_from_batch_to_batch(run, tmp_path, fold):
+@pytest.mark.parametrize("caches", [of_this_worker, always_elsewhere])
+def test_state_goes_on_from_batch_to_batch(run, tmp_path, caches):
     feed, through = run
     for begin, end in ((0, 25), (25, 26), (26, 60)):
         feed(begin, end)
-    assert through(fold, tmp_path / "checkpoint") == {shard: sums(shard, 0, 60) for shard in SHARDS}
+    assert through(tmp_path / "checkpoint", caches) == {shard: sums(shard, 0, 60) for shard in SHARDS}
 
 
 def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
     feed, through = run
     feed(0, 45)
-    through(running_sum, tmp_path / "checkpoint")
+    through(tmp_path / "checkpoint")
     copy = tmp_path / "copy"
     copy_checkpoint(Store.of(str(tmp_path / "checkpoint")), Store.of(str(copy)))
     for checkpoint in (tmp_path / "checkpoint", copy):
@@ -93,4 +101,4 @@ def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
         operator.write(name, moved(operator.read(name), str(copy)))
     shutil.rmtree(tmp_path / "checkpoint")
     feed(45, 50)
-    assert through(running_sum, copy) == {shard: sums(shard, 45, 50) for shard in SHARDS}
+    assert through(copy) == {shard: sums(shard, 45, 50) for shard in SHARDS}

@@ -1,19 +1,37 @@
 """The detector's fold as Spark calls it: the watermarks that it passes on."""
 
+from functools import partial
+
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from jobs.detector.job import _fold
-from jobs.runtime.fold import Input
+from jobs.detector.job import DetectorShard
+from jobs.runtime.shard_state import Input
 from tests.unit.jobs.detector.test_shard import FIRST, SETTINGS, SIZE, eventful, watermark
+from tests.unit.jobs.folds import cuts_of, data, fed
+
+OPENER = partial(DetectorShard, SETTINGS)
 
 
 def told(*batches):
-    state, outputs = None, []
+    state, outputs = OPENER(), []
     for batch in batches:
-        state, more = _fold(SETTINGS, state, Input("statistics", 3, range(len(batch)), batch))
-        outputs += more
+        outputs += state.feed(Input("statistics", 3, range(len(batch)), batch))
+        state = OPENER(state.dump())
     return outputs
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_neither_cuts_nor_workers_show_in_state_and_data(chosen):
+    values = list(eventful()[0])
+    log = Input("statistics", 3, range(len(values)), values)
+    whole_state, whole = fed(OPENER, log)
+    state, outputs = fed(OPENER, log, chosen.draw(cuts_of(len(values))))
+    assert data(outputs) == data(whole)
+    assert state == whole_state
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -1,39 +1,127 @@
-import numpy as np
+"""The fold that Spark calls, with a state store of plain dictionaries in Spark's place."""
+
+from typing import ClassVar
+
+import orjson
 import pytest
 
-from jobs.runtime.fold import Input, Output, in_pieces
+from jobs.runtime import shard_state
+from jobs.runtime.fold import _Shards
 from jobs.runtime.packed_state import pack, unpack
+from jobs.runtime.shard_state import Input, Output
+from jobs.runtime.state_cache import Place, StateCache
+
+PLACE = Place("query", "events", 3)
 
 
-def told(state, batch):
-    """Tells each record with the number of those before it, and keeps how it was called."""
-    header, _ = unpack(state) if state else ({"seen": 0, "calls": []}, {})
-    outputs = []
-    for number, value in zip(batch.offsets, batch.values, strict=True):
-        outputs.append(Output(f"{batch.topic}/{batch.shard}", b"%d %s" % (header["seen"], value), number))
-        header["seen"] += 1
-    header["calls"].append([list(batch.offsets), list(batch.partitions)])
-    return pack(header, {"none": np.empty(0)}), outputs
+class Sum:
+    """Adds up numbers, and gives the sum after each of them."""
+
+    opened: ClassVar[list[int]] = []  # the sum with which each state began
+
+    def __init__(self, parts):
+        self.sum = unpack(parts)[0]["sum"] if parts else 0
+        self.opened.append(self.sum)
+
+    def feed(self, batch):
+        outputs = []
+        for offset, value in zip(batch.offsets, batch.values, strict=True):
+            self.sum += orjson.loads(value)
+            outputs.append(Output("key", b"%d" % self.sum, offset))
+        return outputs
+
+    def dump(self):
+        return pack({"sum": self.sum, "always": "the same"}, {})
 
 
-BATCH = Input("events", 3, [5, 6, 8, 9], [b"a" * 4, b"b" * 3, b"c" * 50, b"d"], [0, 0, 1, 1])
+class Stored:
+    """What Spark keeps between two batches: a value, and a map."""
+
+    def __init__(self):
+        self.value, self.map, self.changed = None, {}, []
+
+    def get(self):
+        return self.value
+
+    def update(self, value):
+        self.value = value
+
+    def iterator(self):
+        return iter([((name,), (part,)) for name, part in self.map.items()])
+
+    def updateValue(self, key, value):
+        self.map[key[0]] = value[0]
+        self.changed.append(key[0])
+
+    def removeKey(self, key):
+        del self.map[key[0]]
 
 
-@pytest.mark.parametrize(
-    ("size", "offsets"),
-    [(1000, [[5, 6, 8, 9]]), (8, [[5, 6, 8], [9]]), (5, [[5, 6], [8], [9]]), (1, [[5], [6], [8], [9]])],
-)
-def test_a_batch_is_folded_in_pieces_as_at_once(size, offsets):
-    whole, at_once = told(None, BATCH)
-    state, outputs = in_pieces(told, None, BATCH, size)
-    header, _ = unpack(state)
-    assert outputs == at_once
-    assert header["seen"] == unpack(whole)[0]["seen"] == 4
-    assert [call[0] for call in header["calls"]] == offsets
-    assert [number for call in header["calls"] for number in call[1]] == BATCH.partitions
+@pytest.fixture
+def shards(tmp_path, monkeypatch):
+    """A worker's fold, over a state that lasts as long as the test."""
+    monkeypatch.setattr(Sum, "opened", [])
+    version, parts = Stored(), Stored()
+
+    def of_a_worker(root="machine"):
+        (tmp_path / root).mkdir(exist_ok=True)
+        cache = StateCache(tmp_path / root)
+        found = _Shards(Sum, lambda: cache)
+        found.version, found.parts = version, parts
+        return found
+
+    return of_a_worker
 
 
-def test_a_state_goes_into_the_first_piece():
-    before, _ = told(None, BATCH)
-    _, outputs = in_pieces(told, before, BATCH, 1)
-    assert [output.value.split()[0] for output in outputs] == [b"4", b"5", b"6", b"7"]
+def fold(shards, begin, *numbers):
+    batch = Input("events", 3, range(begin, begin + len(numbers)), [b"%d" % n for n in numbers], [3] * len(numbers))
+    known = shards.version.get()
+    return [int(output.value) for output in shards._fold(PLACE, known[0] if known else "", batch)]
+
+
+def test_a_worker_that_folds_on_opens_its_state_once(shards):
+    worker = shards()
+    assert fold(worker, 0, 1, 2) + fold(worker, 2, 3) + fold(worker, 3, 4) == [1, 3, 6, 10]
+    assert Sum.opened == [0]
+
+
+@pytest.mark.parametrize("root", ["machine", "another machine"])
+def test_another_worker_opens_what_was_dumped(shards, root):
+    assert fold(shards(), 0, 1, 2) == [1, 3]
+    assert fold(shards(root), 2, 3) == [6]
+    assert Sum.opened == [0, 3]
+
+
+def test_a_state_is_fed_a_large_batch_in_pieces(shards, monkeypatch):
+    sizes, feed = [], Sum.feed
+    monkeypatch.setattr(Sum, "feed", lambda self, batch: sizes.append(len(batch.values)) or feed(self, batch))
+    monkeypatch.setattr(shard_state.Input.in_pieces, "__defaults__", (2,))
+    assert fold(shards(), 0, *range(10)) == [0, 1, 3, 6, 10, 15, 21, 28, 36, 45]
+    assert sizes == [2, 2, 2, 2, 2]
+
+
+def test_only_parts_that_changed_are_written(shards):
+    worker = shards()
+    fold(worker, 0, 1)
+    assert sorted(worker.parts.changed) == ["head", "value/always", "value/sum"]
+    worker.parts.changed.clear()
+    fold(worker, 1, 1)
+    assert worker.parts.changed == ["value/sum"]
+
+
+def test_a_batch_that_fails_half_way_is_folded_again_from_what_was_dumped(shards):
+    worker = shards()
+    fold(worker, 0, 1, 2)
+    with pytest.raises(orjson.JSONDecodeError):
+        list(worker._fold(PLACE, worker.version.get()[0], Input("events", 3, [2, 3], [b"9", b"?"], [3, 3])))
+    assert fold(worker, 2, 3) == [6]
+    assert Sum.opened == [0, 3]
+
+
+def test_a_batch_that_spark_did_not_keep_is_folded_again_from_the_batch_before(shards):
+    worker = shards()
+    fold(worker, 0, 1, 2)
+    before, parts = worker.version.value, dict(worker.parts.map)
+    fold(worker, 2, 5)
+    worker.version.value, worker.parts.map = before, parts
+    assert fold(worker, 2, 3) == [6]

@@ -1,107 +1,110 @@
 import pytest
 
-from jobs.runtime import state_cache as nearby
-from jobs.runtime.state_cache import Nearby
+from jobs.runtime.state_cache import Cached, Place, StateCache
 
 FIRST = {"head": b"1", "column/a": b"aaaa", "column/b": b""}
+HERE = Place("query", "events", 3)
 
 
-@pytest.fixture(autouse=True)
-def scratch(tmp_path, monkeypatch):
-    """A folder for a machine's states, and a worker that has folded nothing."""
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
-    monkeypatch.setattr(nearby, "_LAST", {})
-    return tmp_path
+class Opened:
+    """Stands for a shard's state that is ready to be fed."""
+
+    def feed(self, batch):
+        return []
+
+    def dump(self):
+        return FIRST
 
 
 @pytest.fixture
-def another_worker(monkeypatch):
-    """From now on, it is another worker that does something; gives what the one before had."""
-
-    def turn(last=None):
-        before = nearby._LAST
-        monkeypatch.setattr(nearby, "_LAST", {} if last is None else last)
-        return before
-
-    return turn
+def worker(tmp_path):
+    """Gives caches of several workers of one machine."""
+    return lambda: StateCache(tmp_path)
 
 
-def here(shard=3):
-    return Nearby.of("query", "events", shard)
+def files(root):
+    return {file.name for file in (root / HERE.folder).iterdir()}
 
 
-def files(scratch):
-    return {file.name for file in (scratch / "shard-query-events-3").iterdir()}
+def test_a_state_is_found_again_by_its_version_alone(worker):
+    one, other = worker(), worker()
+    assert one.take(HERE, "first") is None
+    one.put(HERE, "first", Cached(FIRST))
+    assert one.take(HERE, "first") == Cached(FIRST)
+    assert other.take(HERE, "first") == Cached(FIRST)
+    other.put(HERE, "other", Cached({"head": b"2"}))
+    for cache in (other, worker()):
+        assert (cache.take(HERE, "first"), cache.take(HERE, "other")) == (None, Cached({"head": b"2"}))
 
 
-def test_a_state_is_found_again_by_its_version_alone(another_worker):
-    assert here().get("first") is None
-    here().put("first", FIRST)
-    assert here().get("first") == FIRST
-    another_worker()
-    assert here().get("first") == FIRST
-    here().put("other", {"head": b"2"})
-    for _ in range(2):
-        assert (here().get("first"), here().get("other")) == (None, {"head": b"2"})
-        another_worker()
+def test_an_opened_state_is_taken_out_once_and_by_its_worker_alone(worker):
+    one, opened = worker(), Opened()
+    one.put(HERE, "first", Cached(FIRST, opened))
+    assert worker().take(HERE, "first") == Cached(FIRST)
+    assert one.take(HERE, "first") == Cached(FIRST, opened)
+    assert one.take(HERE, "first") == Cached(FIRST)
 
 
-def test_the_worker_that_folded_last_reads_no_file(scratch):
-    here().put("first", FIRST)
-    for file in (scratch / "shard-query-events-3").iterdir():
+def test_an_opened_state_of_another_version_is_never_given(worker):
+    one = worker()
+    one.put(HERE, "first", Cached(FIRST, Opened()))
+    assert one.take(HERE, "second") is None
+    assert one.take(HERE, "first") == Cached(FIRST)
+
+
+def test_the_worker_that_folded_last_reads_no_file(tmp_path, worker):
+    one = worker()
+    one.put(HERE, "first", Cached(FIRST))
+    for file in (tmp_path / HERE.folder).iterdir():
         file.unlink()
-    assert here().get("first") is FIRST
-    assert here().get("other") is None
+    assert one.take(HERE, "first").parts is FIRST
+    assert one.take(HERE, "other") is None
 
 
-def test_only_what_has_changed_is_written_and_read(scratch, another_worker):
-    here().put("first", FIRST)
-    before = files(scratch)
-    second = FIRST | {"head": b"2", "column/c": b"ccc"}
-    first_worker = another_worker()
-    assert here().get("first") == FIRST
-    known = here().get("first")
-    here().put("second", known | {"head": b"2", "column/c": b"ccc"})
-    assert len(files(scratch) & before) == 1 + 2  # the index, and the parts a and b
-    assert len(files(scratch)) == 1 + len(second)
-    another_worker(first_worker)
-    found = here().get("second")
+def test_only_what_has_changed_is_written_and_read(tmp_path, worker):
+    one, other = worker(), worker()
+    one.put(HERE, "first", Cached(FIRST))
+    before = files(tmp_path)
+    second = other.take(HERE, "first").parts | {"head": b"2", "column/c": b"ccc"}
+    other.put(HERE, "second", Cached(second))
+    assert len(files(tmp_path) & before) == 1 + 2  # the index, and the parts a and b
+    assert len(files(tmp_path)) == 1 + len(second)
+    found = one.take(HERE, "second").parts
     assert found == second
     assert found["column/a"] is FIRST["column/a"]
 
 
-def test_nothing_is_left_of_what_is_no_longer_used(scratch):
+def test_nothing_is_left_of_what_is_no_longer_used(tmp_path, worker):
+    one = worker()
     for number in range(5):
-        here().put(f"version {number}", {f"column/{number}": b"data", "head": b"%d" % number})
-    assert len(files(scratch)) == 1 + 2
+        one.put(HERE, f"version {number}", Cached({f"column/{number}": b"data", "head": b"%d" % number}))
+    assert len(files(tmp_path)) == 1 + 2
 
 
-def test_a_state_whose_files_were_taken_away_is_not_there(scratch, another_worker):
-    here().put("first", FIRST)
-    for file in (scratch / "shard-query-events-3").iterdir():
+def test_a_state_whose_files_were_taken_away_is_not_there(tmp_path, worker):
+    worker().put(HERE, "first", Cached(FIRST))
+    for file in (tmp_path / HERE.folder).iterdir():
         if file.name != "index":
             file.unlink()
-    another_worker()
-    assert here().get("first") is None
+    assert worker().take(HERE, "first") is None
 
 
-def test_a_worker_whose_version_is_not_asked_for_writes_all_parts_anew(scratch, another_worker):
+def test_a_worker_whose_version_is_not_asked_for_writes_all_parts_anew(worker):
     """Its attempt was not kept: another worker's files are not those that it knows."""
-    here().put("attempt", FIRST)
-    mine = another_worker()
-    here().put("second", FIRST)
-    another_worker(mine)
-    assert here().get("third") is None
-    here().put("fourth", FIRST)
-    another_worker()
-    assert here().get("fourth") == FIRST
+    mine = worker()
+    mine.put(HERE, "attempt", Cached(FIRST))
+    worker().put(HERE, "second", Cached(FIRST))
+    assert mine.take(HERE, "third") is None
+    mine.put(HERE, "fourth", Cached(FIRST))
+    assert worker().take(HERE, "fourth") == Cached(FIRST)
 
 
-def test_each_shard_and_query_has_a_place_of_its_own(another_worker):
+def test_each_shard_and_query_has_a_place_of_its_own(worker):
     places = [("query", "events", 3), ("query", "events", 4), ("query", "statistics", 3), ("other", "events", 3)]
+    cache = worker()
     for place in places:
-        Nearby.of(*place).put("version", {"head": repr(place).encode()})
-    for _ in range(2):
-        found = [Nearby.of(*place).get("version") for place in places]
-        assert found == [{"head": repr(place).encode()} for place in places]
-        another_worker()
+        cache.put(Place(*place), "version", Cached({"head": repr(place).encode()}))
+    for one in (cache, worker()):
+        assert [one.take(Place(*place), "version").parts["head"] for place in places] == [
+            repr(place).encode() for place in places
+        ]

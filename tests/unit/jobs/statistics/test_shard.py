@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from itertools import pairwise
+from functools import partial
 
 import jsonschema
 import numpy as np
@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from infra.contract.columnar import event_columns, to_rows
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import LABELS, SCHEMAS
-from jobs.runtime.fold import Input
+from jobs.runtime.shard_state import Input
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take
 from jobs.statistics.settings import Windows
-from jobs.statistics.shard import EARLY, IDLE_SERIES, fold
+from jobs.statistics.shard import EARLY, IDLE_SERIES, Shard
 from jobs.statistics.state import ChangedLayoutError, ChangedWindowsError, State
 from jobs.statistics.windows import NANO
+from tests.unit.jobs.folds import cuts_of, fed
 
 
 def windows(*declared, **more):
@@ -67,17 +68,18 @@ def record(*events, machine="vm-1", id="otlp-0-1-0", inventory=None, kind="metri
     return orjson.dumps({**fields, **more, "events": event_columns(events)})
 
 
+def log_of(values):
+    return Input("events", 3, range(len(values)), values)
+
+
 def run(values, declared=TEN, cuts=(), cold=False):
     """Fold the values, cut into batches before the given positions; all outputs. Cold: each batch by another worker."""
-    state, outputs = None, []
-    bounds = [0, *sorted(cuts), len(values)]
-    for begin, end in pairwise(bounds):
-        if cold:
-            shard._WARM.clear()
-        if begin < end:
-            state, told = fold(declared, state, Input("events", 3, range(begin, end), values[begin:end]))
-            outputs += told
-    return outputs
+    return fed(partial(Shard, declared), log_of(values), dict.fromkeys(cuts, cold))[1]
+
+
+def folded(declared, *values):
+    """The state that a log leaves."""
+    return fed(partial(Shard, declared), log_of(values))[0]
 
 
 def data(outputs):
@@ -381,13 +383,12 @@ def test_a_series_that_was_silent_for_long_begins_anew():
 
 
 def test_state_of_other_windows_is_refused():
-    state, _ = fold(TEN, None, Input("events", 0, [0], [watermark(100)]))
     with pytest.raises(ChangedWindowsError, match="start a new generation"):
-        fold(NESTED, state, Input("events", 0, [1], [watermark(110)]))
+        Shard(NESTED, folded(TEN, watermark(100)))
 
 
 def test_state_of_another_layout_is_refused(monkeypatch):
-    state, _ = fold(TEN, None, Input("events", 0, [0], [watermark(100)]))
+    state = folded(TEN, watermark(100))
     monkeypatch.setattr("jobs.statistics.state.LAYOUT", 4)
     with pytest.raises(ChangedLayoutError, match="has the layout 3, this version 4"):
         State(TEN, state)
@@ -395,7 +396,7 @@ def test_state_of_another_layout_is_refused(monkeypatch):
 
 def test_the_state_does_not_grow_with_history():
     """New series in every window, as containers have: what is long closed and silent is forgotten."""
-    state, sizes = None, []
+    fold, sizes = Shard(ALL), []
     for window in range(60):
         time = 10 * window
         events = [
@@ -404,9 +405,9 @@ def test_the_state_does_not_grow_with_history():
         events += [counter(time + 2, time, series=f"net{{pod={window}-{pod}}}") for pod in range(100)]
         logs = [line(time + n, f"failed {window}") for n in range(9)]
         values = [record(*events), record(*logs, kind="log"), watermark(time + 10)]
-        state, _ = fold(ALL, state, Input("events", 0, range(3 * window, 3 * window + 3), values))
-        sizes.append(sum(map(len, state.values())))
-    kept = State(ALL, state)
+        fold.feed(Input("events", 0, range(3 * window, 3 * window + 3), values))
+        sizes.append(sum(map(len, fold.dump().values())))
+    kept = State(ALL, fold.dump())
     assert len(kept.catalogue) <= 3 * (IDLE_SERIES + 200)
     assert not kept.points
     assert not kept.facts
@@ -468,12 +469,13 @@ def test_the_state_survives_packing():
 def test_panes_to_which_nothing_comes_stay_the_same_parts(cold):
     """Points of open panes, and what closed ones say until the larger windows are complete."""
     log = [record(metric(101, 2.5), metric(112, 1.0), metric(125, 3.0)), watermark(110), record(metric(126, 4.0))]
-    state = None
+    fold, state = Shard(ALL), {}
     for offset, value in enumerate(log):
         before = state
-        if cold:
-            shard._WARM.clear()
-        state, _ = fold(ALL, before, Input("events", 3, [offset], [value]))
+        if cold and before:
+            fold = Shard(ALL, before)
+        fold.feed(Input("events", 3, [offset], [value]))
+        state = fold.dump()
     stayed = {name for name in state if state[name] is before.get(name)}
     panes = {name for name in state if "@" in name}
     assert panes - stayed == {f"column/points/{field}@{120 * NANO}" for field in ("series", "time", "value")}
@@ -522,13 +524,14 @@ def flat(log):
 
 
 @settings(max_examples=30)
-@given(segments.map(build_log), st.data(), st.booleans())
-def test_no_cut_of_the_log_shows_in_the_data(log, chosen, cold):
+@given(segments.map(build_log), st.data())
+def test_neither_cuts_nor_workers_show_in_state_and_data(log, chosen):
     values = flat(log)
-    cuts = chosen.draw(st.sets(st.integers(0, len(values))))
-    cut, whole = run(values, ALL, cuts, cold), run(values, ALL)
-    assert data(cut) == data(whole)
-    assert early(cut) == early(whole)
+    whole_state, whole = fed(partial(Shard, ALL), log_of(values))
+    state, outputs = fed(partial(Shard, ALL), log_of(values), chosen.draw(cuts_of(len(values))))
+    assert data(outputs) == data(whole)
+    assert early(outputs) == early(whole)
+    assert state == whole_state
 
 
 @settings(max_examples=30)
