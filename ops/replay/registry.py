@@ -126,7 +126,7 @@ class Registry:
     def lineage(self, name: str) -> list[str]:
         """The generation and those that it reads from, directly or not."""
         generation = self.generations.get(name)
-        partial = generation is not None and CHAIN[0] not in generation.jobs
+        partial = generation is not None and not {*CHAIN} <= {*generation.jobs}
         return [name, *(self.lineage(generation.base) if generation and partial else ())]
 
 

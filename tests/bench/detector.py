@@ -30,7 +30,7 @@ from jobs.detector.model_scales import BYTES_PER_SERIES, SCALES, Scales
 from jobs.detector.model_tails import Floats
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
-from jobs.runtime.fold import fold_shards
+from jobs.runtime.fold import fold_partitions
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
@@ -183,7 +183,7 @@ def _rows(fleet: Fleet, window: int, shards: int) -> pa.Table:
 
 def _start(session: SparkSession, log: Path, checkpoint: Path, shards: int) -> StreamingQuery:
     stream = session.readStream.name("log").schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(log))
-    folded = fold_shards(stream, partial(DetectorShard, DetectorSettings(shards=shards)))
+    folded = fold_partitions(stream, partial(DetectorShard, DetectorSettings(shards=shards)))
     return folded.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
 
 

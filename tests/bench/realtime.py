@@ -26,6 +26,7 @@ from connectors.kafka.admin import apply, connect
 from infra.contract.topics import DEFAULT_MAP, TopicMap, load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
+from jobs.table import JOBS
 from tests.waiting import until
 
 PORT = 31500
@@ -127,7 +128,7 @@ class Stopwatch:
 
 def measure(mode: Mode, home: Path, bootstrap: str, rate: int, seconds: int) -> dict[str, float]:
     """A mode's quantiles, ms."""
-    topics = load_topics(home / "topics.yaml").in_generation(mode.generation)
+    topics = JOBS.topics_in(load_topics(home / "topics.yaml"), mode.generation)
     apply(connect(bootstrap), topics)
     with enrichment(mode, home, bootstrap):
         stopwatch = Stopwatch(bootstrap, topics, rate)

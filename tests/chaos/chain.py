@@ -18,17 +18,16 @@ from connectors.kafka.admin import apply, connect
 from infra.contract.topics import TopicMap
 from infra.jars import default_jars
 from infra.local import LocalServers
-from jobs.archive.tables import tables
-from jobs.indexer.indexer import KINDS
 from jobs.runtime.settings import Settings
 from jobs.runtime.watermarks import last_watermarks, latest_offsets
+from jobs.table import JOBS as JOB_TABLE
 from ops.launcher import topics_of
 from tests.chaos.processes import Job
 from tests.chaos.proxy import Proxy
 from tests.waiting import until
 
-SPARK_JOBS = ("enrichment", "statistics", "detector", "archive")
-JOBS = (*SPARK_JOBS, "indexer")
+JOBS = tuple(JOB_TABLE.applications(JOB_TABLE.enabled()))
+SPARK_JOBS = tuple(name for name in JOBS if JOB_TABLE[name].uses_spark)
 SETTLE_SECONDS = 600.0
 # What makes late, rejected and surprising records, from early on and for as long as a scenario may last.
 FAULTS = (
@@ -240,12 +239,9 @@ class Chain:
     def _read_by_group(self) -> dict[str, set[str]]:
         topics, name = self.topics, self.settings.query_of
         return {
-            name("enrichment"): {topic.name for topic in topics.telemetry},
-            name("statistics"): {topics["events"].name},
-            name("detector"): {topics["statistics"].name},
-            name("incidents"): {topics["novelties"].name},
-            name("indexer"): {topics[topic].name for topic in KINDS},
-            **{name(f"archive.{t.name}"): {topic.name for topic in t.topics} for t in tables(topics)},
+            name(query): {topic.name for topic in read}
+            for job in JOB_TABLE.enabled()
+            for query, read in JOB_TABLE[job].reads_of(topics).items()
         }
 
     def catch_up(self, seconds: float = SETTLE_SECONDS) -> None:

@@ -31,7 +31,7 @@ def test_storm_over_the_jobs(chain, play):
         scenario.kills += storm(chain, [job_target(chain, name) for name in JOBS], KILLS, SEED)
 
 
-@pytest.mark.parametrize("point", ["written", "closed"])
+@pytest.mark.parametrize("point", ["written", "committed"])
 def test_the_dangerous_window(chain, play, point):
     """After Kafka's commit (or Delta's), before Spark's: what was committed must not be written again."""
 

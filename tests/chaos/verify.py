@@ -18,7 +18,7 @@ from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
 from jobs.incidents import fold as incidents
 from jobs.indexer.batch import Message, convert
-from jobs.indexer.indexer import KINDS, index_of
+from jobs.indexer.indexer import index_of
 from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import Shard
@@ -209,8 +209,7 @@ def _compare_table(findings: Findings, chain: Chain, table: Table, records: list
 def _compare_documents(findings: Findings, chain: Chain, log: Mapping[str, list[Record]]) -> None:
     """Elasticsearch holds the documents that the topics make, under their ids, and nothing else."""
     with Elasticsearch(chain.settings.elasticsearch_url, request_timeout=60) as client:
-        for name, kind in KINDS.items():
-            topic = chain.topics[name].name
+        for topic, kind in ((one.name, one.index) for one in chain.topics.indexed):
             messages = [
                 Message(topic, r.place.partition, r.place.offset, r.place.offset + 1, r.timestamp_ms, r.key, r.value)
                 for r in log[topic]

@@ -20,6 +20,7 @@ from jobs.runtime.shard_state import Input
 from jobs.runtime.watermarks import last_watermarks
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import Shard
+from jobs.table import JOBS
 from ops.simulator import feed
 from ops.simulator.faults import SECOND, parse
 from ops.simulator.simulation import Settings as Cloud
@@ -74,7 +75,7 @@ class Lab:
         return self.home / "topics.yaml"
 
     def topics(self, generation: str) -> TopicMap:
-        return load_topics(self.topics_file).in_generation(generation)
+        return JOBS.topics_in(load_topics(self.topics_file), generation)
 
     def prepare(self) -> None:
         """The map with the sender's clock: compressed time is the recorded hour's, not the broker's.

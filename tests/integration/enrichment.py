@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 from connectors.kafka.admin import apply, connect
 from connectors.kafka.reader import read_topic
 from infra.contract.topics import TopicMap, load_topics
-from jobs.enrichment.job import JOB
+from jobs.enrichment.job import TRANSFORM
+from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context
-from jobs.runtime.runner import ChainQuery, Gate
+from jobs.runtime.query import start_query
 from jobs.runtime.settings import Settings
+from jobs.table import JOBS
 from tests.waiting import until
 
 DEADLINE_SECONDS = 200
@@ -47,7 +49,9 @@ def running_enrichment(spark: SparkSession, bootstrap: str, topics: TopicMap, ho
     """The job, until the block ends; with the same `home` it goes on where it stopped."""
     generation = f"t{uuid.uuid5(uuid.NAMESPACE_URL, str(home)).hex[:8]}"
     settings = Settings(kafka_bootstrap=bootstrap, home=home, generation=generation, trigger_seconds=0.2)
-    query = ChainQuery(JOB, Context(spark, settings, topics)).start(Gate())
+    context = Context(spark, settings, topics)
+    (declared,) = TRANSFORM.queries(JOBS["enrichment"], context)
+    query = start_query(declared, context, Gate())
     try:
         yield
     finally:

@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from infra.contract.columnar import event_columns
 from jobs.runtime.watermarks import last_watermarks
+from jobs.table import JOBS
 from ops.replay.registry import CHAIN, Generation, write
 from ops.replay.run import prepare
 from tests.replay.chain import Chain, descendants
@@ -29,7 +30,7 @@ MEMORY_MEGABYTES = 10_000  # of the four jobs together: three JVMs of 1 GB heap,
 def backlog(chain: Chain):
     """`events` of a generation of its own, filled as enrichment would: a record a machine and window, watermarks."""
     generation = Generation(name="long", base="live", jobs=CHAIN)
-    prepare(generation, chain.topics.in_generation("long"), chain.settings)
+    prepare(generation, JOBS.topics_in(chain.topics, "long"), chain.settings)
     write(chain.settings.kafka_bootstrap, generation)
     producer = Producer(
         {"bootstrap.servers": chain.settings.kafka_bootstrap, "compression.type": "lz4", "linger.ms": 50}

@@ -14,19 +14,14 @@ from connectors.kafka.offsets import Log, Positions, missing
 from infra.contract.topics import load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
-from jobs.archive.tables import tables
-from jobs.detector.job import JOB as DETECTOR
-from jobs.enrichment.job import JOB as ENRICHMENT
 from jobs.runtime.settings import Settings
-from jobs.statistics.job import JOB as STATISTICS
+from jobs.table import JOBS
 from tests.chaos.processes import Job, session_of
 from tests.waiting import until
 
 PORT = 31900
 START_SECONDS = 900.0
-CHAIN = {job.name: job for job in (ENRICHMENT, STATISTICS, DETECTOR)}
-ARCHIVE = "archive"
-STAGES = (*CHAIN, ARCHIVE)
+STAGES = tuple(name for name in JOBS.applications(JOBS.enabled()) if JOBS[name].uses_spark)
 
 
 class Lab:
@@ -44,7 +39,7 @@ class Lab:
     def move_to(self, generation: str) -> None:
         """From now on, jobs of this generation: with topics, checkpoints and groups of their own."""
         self.settings = Settings(home=self.home, kafka_bootstrap=self.broker.address, generation=generation)
-        self.topics = self._declared.in_generation(generation)
+        self.topics = JOBS.topics_in(self._declared, generation)
         environment = {
             "KAPPA_HOME": str(self.home),
             "KAPPA_JARS": str(default_jars()),
@@ -107,11 +102,8 @@ class Lab:
 
     def groups(self, stage: str) -> dict[str, tuple[str, ...]]:
         """A stage's consumer groups and what they read."""
-        if stage == ARCHIVE:
-            each = {f"{ARCHIVE}.{table.name}": table.topics for table in tables(self.topics)}
-            return {self.settings.query_of(query): tuple(t.name for t in read) for query, read in each.items()}
-        read = {topic for names in CHAIN[stage].sources(self.topics).values() for topic in names}
-        return {self.settings.query_of(stage): tuple(sorted(read))}
+        each = JOBS[stage].reads_of(self.topics)
+        return {self.settings.query_of(query): tuple(topic.name for topic in read) for query, read in each.items()}
 
     def position(self, stage: str) -> tuple[int, int]:
         """Records that a stage has read, and those that it has not read yet."""

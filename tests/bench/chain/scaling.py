@@ -17,13 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.contract.topics import DEFAULT_MAP
-from jobs.enrichment.job import JOB as ENRICHMENT
-from jobs.statistics.job import JOB as STATISTICS
 from jobs.statistics.settings import DEFAULT_WINDOWS
 from ops.simulator.encode import METRICS_TOPIC
 from tests.bench.chain.trial import POINTS, Shape, alone, fill
 
-STAGES = (ENRICHMENT.name, STATISTICS.name)  # the detector's cost is of series: `make bench-detector`
+STAGES = ("enrichment", "statistics")  # the detector's cost is of series: `make bench-detector`
 
 app = typer.Typer(add_completion=False)
 console = Console(stderr=True)

@@ -185,7 +185,7 @@ def test_the_archive_holds_every_record_once(chain, telemetry, bootstrap, spark)
     topics_file, folder, _ = telemetry
     archived = spark.read.format("delta").load(str(folder / "delta" / "live" / "log"))
     rows = archived.select("topic", "partition", "offset", "value").collect()
-    for name in (topic.name for topic in load_topics(topics_file).archived if topic.derived):
+    for name in (topic.name for topic in load_topics(topics_file).archived if topic.is_derived):
         found = sorted(orjson.dumps(orjson.loads(row.value)) for row in rows if row.topic == name)
         expected = sorted(orjson.dumps(record) for _, record in read_records(bootstrap, name))
         assert found == expected, name

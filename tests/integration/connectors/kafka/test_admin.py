@@ -6,11 +6,12 @@ from confluent_kafka import Producer
 
 from connectors.kafka.admin import TopicState, apply, compare, connect
 from infra.contract.topics import TopicMap, load_topics
+from tests.topics import with_changes
 
 
 def own(**changes):
     """Two of the map's topics under names of this test's own."""
-    declared = load_topics().with_overrides(**changes)
+    declared = with_changes(load_topics(), **changes)
     prefix = uuid.uuid4().hex
     return TopicMap(
         {key: declared[key].model_copy(update={"name": f"{prefix}.{key}"}) for key in ("telemetry.syslog", "inventory")}
@@ -30,7 +31,7 @@ def test_a_difference_is_shown_and_not_changed(servers):
     admin = connect(servers.bootstrap)
     topics = own()
     apply(admin, topics)
-    changed = topics.with_overrides(partitions=7, timestamp="CreateTime")
+    changed = with_changes(topics, partitions=7, timestamp="CreateTime")
     expected = [
         TopicState(
             topics["telemetry.syslog"].name,

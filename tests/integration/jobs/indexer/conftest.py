@@ -19,8 +19,9 @@ from connectors.kafka import admin
 from connectors.sinks.elasticsearch import connect
 from infra.contract.columnar import to_columns
 from infra.contract.topics import TopicMap, load_topics
-from jobs.indexer.indexer import KINDS, index_of, run
+from jobs.indexer.indexer import index_of, run
 from jobs.runtime.settings import Settings
+from jobs.table import JOBS
 
 DEADLINE_SECONDS = 120.0
 SECOND = 1_000_000_000
@@ -63,10 +64,10 @@ class Chain:
         self.settings = Settings(
             kafka_bootstrap=bootstrap, elasticsearch_url=elasticsearch_url, generation=self.generation
         )
-        self.topics: TopicMap = load_topics().in_generation(self.generation)
+        self.topics: TopicMap = JOBS.topics_in(load_topics(), self.generation)
         self.producer = Producer({"bootstrap.servers": bootstrap})
         self.elasticsearch: Elasticsearch = connect(elasticsearch_url)
-        self.written = [self.topics[name] for name in KINDS]
+        self.written = list(self.topics.indexed)
         admin.apply(admin.connect(bootstrap), self.written)
         poll_until(self._led, "each partition has its leader")
 

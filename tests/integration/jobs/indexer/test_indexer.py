@@ -20,6 +20,7 @@ from infra.errors import UserError
 from jobs.incidents.fold import fold
 from jobs.indexer.indexer import index_of, run
 from jobs.runtime.settings import Settings
+from jobs.table import JOBS
 from ops.verify import readback
 from tests.integration.jobs.indexer.conftest import SECOND, START, Chain, poll_until, window
 
@@ -275,7 +276,7 @@ def test_a_second_copy_fences_the_first(chain: Chain):
 def test_a_missing_topic_is_named(servers):
     settings = Settings(kafka_bootstrap=servers.bootstrap, generation="idx-test-absent")
     with pytest.raises(UserError, match=r"statistics\.idx-test-absent.*kappa topics apply"):
-        run(settings, load_topics().in_generation(settings.generation), threading.Event())
+        run(settings, JOBS.topics_in(load_topics(), settings.generation), threading.Event())
 
 
 def test_an_index_with_other_types_is_named(chain: Chain):

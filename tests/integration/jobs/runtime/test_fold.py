@@ -9,7 +9,7 @@ import orjson
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.runtime.fold import fold_shards
+from jobs.runtime.fold import fold_partitions
 from jobs.runtime.packed_state import pack, unpack
 from jobs.runtime.shard_state import Output
 from jobs.runtime.state_cache import StateCache, of_this_worker
@@ -58,7 +58,7 @@ def run(spark, tmp_path):
         kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
         rows = []
         query = (
-            fold_shards(kafka, RunningSum, caches)
+            fold_partitions(kafka, RunningSum, caches)
             .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.orderBy("time_unix_nano").collect()))
             .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)

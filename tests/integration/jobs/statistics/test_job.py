@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from infra.contract.columnar import event_columns
 from infra.errors import UserError
 from jobs.runtime.checkpoint import Checkpoint
-from jobs.runtime.fold import fold_shards, to_records
+from jobs.runtime.fold import fold_partitions, to_records
 from jobs.runtime.shard_state import Input
 from jobs.statistics.job import check_windows
 from jobs.statistics.settings import Windows, load_windows
@@ -38,7 +38,7 @@ def test_batches_of_spark_give_what_the_fold_gives_at_once(spark, tmp_path):
         spark.createDataFrame(part, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{number}"))
     stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
     kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
-    folded = fold_shards(kafka, partial(Shard, load_windows(), early="early"))
+    folded = fold_partitions(kafka, partial(Shard, load_windows(), early="early"))
     query = (
         folded.transform(to_records, "statistics", same_partition=True)
         .writeStream.format("memory")

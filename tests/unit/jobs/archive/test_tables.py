@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime
 
 from infra.contract.topics import load_topics
 from jobs.archive.tables import tables
+from jobs.archive.transform import rows as table_rows
 from jobs.runtime.watermarks import watermark_records
 
 KAFKA = (
@@ -18,7 +19,7 @@ def rows(spark, name, *records):
     topics = load_topics()
     table = next(table for table in tables(topics) if table.name == name)
     kafka = [("novelties", 0, offset, AT, key, value, None) for offset, (key, value) in enumerate(records)]
-    return {row["offset"]: row for row in table.rows(spark.createDataFrame(kafka, KAFKA)).collect()}
+    return {row["offset"]: row for row in table_rows(spark.createDataFrame(kafka, KAFKA), table).collect()}
 
 
 def test_a_parsed_table_has_the_fields_of_records_and_no_watermarks(spark):

@@ -3,14 +3,15 @@ from math import log
 import pytest
 
 from infra.contract.topics import load_topics
-from jobs.detector.job import settings_for
+from jobs.detector.job import for_one_shard
 from jobs.detector.settings import DetectorSettings
+from tests.topics import with_changes
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 16])
 def test_the_budget_is_the_fleets_whatever_the_number_of_shards(partitions):
     """A fleet of 48,000 series raises five false alarms a day: as many judgements times the threshold's probability."""
-    settings = settings_for(load_topics().with_overrides(partitions=partitions))
+    settings = for_one_shard(DetectorSettings(), with_changes(load_topics(), partitions=partitions))
     assert settings.threshold(48_000 // partitions) == pytest.approx(log(48_000 * 8640 / 5))
 
 

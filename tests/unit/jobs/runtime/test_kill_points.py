@@ -2,7 +2,7 @@ import signal
 import subprocess
 import sys
 
-SCRIPT = "from jobs.runtime.kill_points import reach; reach('written'); reach('closed'); print('went on')"
+SCRIPT = "from jobs.runtime.kill_points import reach; reach('written'); reach('committed'); print('went on')"
 
 
 def run(fault):
@@ -12,7 +12,7 @@ def run(fault):
 
 
 def test_the_named_point_kills():
-    assert run("closed").returncode == -signal.SIGKILL
+    assert run("committed").returncode == -signal.SIGKILL
 
 
 def test_no_other_point_does():

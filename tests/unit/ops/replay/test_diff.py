@@ -2,6 +2,7 @@ import orjson
 import pytest
 
 from infra.contract.topics import load_topics
+from jobs.table import JOBS
 from ops.replay.diff import Difference, diff, differing_topics
 from ops.replay.registry import CHAIN
 
@@ -80,10 +81,10 @@ def test_only_the_given_time_is_compared(compare):
 
 def test_only_what_both_write_as_a_whole_is_compared():
     """The new generation's indexer writes a part of `events.rejected`; enrichment, which it lacks, the other."""
-    live, jobs = load_topics(), ("detector", "archive", "indexer")
-    second = live.in_generation("v2", jobs)
+    live, jobs = load_topics(), ("detector", "incidents", "archive", "indexer")
+    second = JOBS.topics_in(live, "v2", jobs)
     assert differing_topics(live, second, jobs) == {name: (name, f"{name}.v2") for name in ("novelties", "incidents")}
-    whole = differing_topics(live, live.in_generation("v3"), CHAIN)
+    whole = differing_topics(live, JOBS.topics_in(live, "v3"), CHAIN)
     assert whole.keys() == {"events", "events.late", "events.rejected", "statistics", "novelties", "incidents"}
 
 

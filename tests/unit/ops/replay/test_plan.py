@@ -5,7 +5,7 @@ from jobs.runtime.settings import Settings
 from ops.replay.plan import Request, parse_time, plan
 from ops.replay.registry import CHAIN, Generation, Promotion, Registry
 
-JOBS = CHAIN[2:]
+FOLLOWERS = ("detector", "incidents", "archive", "indexer")
 
 
 class OneRecordASecond:
@@ -23,7 +23,7 @@ class OneRecordASecond:
 
 @pytest.fixture
 def planned():
-    registry = Registry({"v2": Generation(name="v2", base="live", jobs=JOBS)})
+    registry = Registry({"v2": Generation(name="v2", base="live", jobs=FOLLOWERS)})
 
     def planned(name="v3", job="detector", **options):
         return plan(Request(name, job, **options), Settings(), registry, OneRecordASecond())
@@ -32,7 +32,7 @@ def planned():
 
 
 def test_a_generation_runs_the_job_and_all_that_follow_it(planned):
-    assert planned(job="statistics").jobs == ("statistics", "detector", "archive", "indexer")
+    assert planned(job="statistics").jobs == ("statistics", *FOLLOWERS)
 
 
 def test_earliest_to_follow_reads_all_and_never_ends(planned):
@@ -50,8 +50,16 @@ def test_a_stretch_of_time_is_a_stretch_of_each_partition(planned):
     assert found.begin_ms == 20_000
 
 
-def test_settings_become_the_jobs_environment(planned):
-    assert planned(changes=["detector.alarms_per_day=20"]).settings == {"KAPPA_DETECTOR_ALARMS_PER_DAY": "20"}
+def test_settings_are_kept_by_job_and_name(planned):
+    found = planned(changes=["detector.alarms_per_day=20"])
+    assert found.settings == {"detector.alarms_per_day": "20"}
+    assert found.changes("detector") == {"alarms_per_day": "20"} and found.changes("statistics") == {}
+
+
+def test_a_plan_of_an_older_version_is_refused_with_what_to_do():
+    older = Generation(name="v2", base="live", jobs=FOLLOWERS, settings={"KAPPA_DETECTOR_ALARMS_PER_DAY": "20"})
+    with pytest.raises(UserError, match=r"planned by version 0\.1\.0 .*start it again by `kappa replay start`"):
+        older.changes("detector")
 
 
 def test_the_promoted_generation_is_the_base():

@@ -5,12 +5,16 @@ import pytest
 
 from infra.contract.topics import load_topics
 from infra.errors import UserError
-from jobs.enrichment.job import JOB
+from jobs.detector.settings import DetectorSettings
+from jobs.enrichment.job import TRANSFORM
 from jobs.runtime.settings import Settings
+from jobs.table import JOBS
 from ops.replay.registry import CHAIN, Generation
 from ops.savepoints import savepoints
 from ops.savepoints.savepoints import SavedMarker, Savepoint
 from ops.savepoints.store import Store
+
+OWN = DetectorSettings()
 
 
 class Log:
@@ -53,8 +57,8 @@ def saved(settings):
         markers=(SavedMarker(slot=0, done=8, tasks=2), SavedMarker(slot=1, done=8, tasks=2)),
         driver=8,
         shuffle_partitions=2,
-        settings=savepoints._job_settings("detector"),
-        layout=savepoints.expected_layout("detector"),
+        settings=OWN.model_dump(mode="json"),
+        layout=savepoints.expected_layout("detector", OWN, load_topics()),
         shards=4,
     )
     store = savepoints.store_of("sp", settings)
@@ -63,14 +67,14 @@ def saved(settings):
     return saved
 
 
-def refusal(saved, settings, log=Log):
+def refusal(saved, settings, own=OWN):
     with pytest.raises(UserError) as raised:
-        savepoints.check_fits(saved, settings, load_topics(), log())
+        savepoints.check_fits(saved, settings, own, load_topics(), Log())
     return str(raised.value)
 
 
 def test_an_unchanged_job_goes_on(saved, settings):
-    savepoints.check_fits(saved, settings, load_topics(), Log())
+    savepoints.check_fits(saved, settings, OWN, load_topics(), Log())
 
 
 def test_another_layout_of_the_state_is_refused(saved, settings):
@@ -90,11 +94,10 @@ def test_another_number_of_partitions_is_refused(saved, settings):
     assert said.startswith("KAPPA_SHUFFLE_PARTITIONS=8") and "in 2; set it to that" in said
 
 
-def test_only_settings_that_lay_out_the_state_are_fixed(saved, settings, monkeypatch):
-    monkeypatch.setenv("KAPPA_DETECTOR_ALARMS_PER_DAY", "20")
-    savepoints.check_fits(saved, settings, load_topics(), Log())
-    monkeypatch.setenv("KAPPA_DETECTOR_WINDOW_SECONDS", "60")
-    assert "detector.window_seconds=60.0: the state of savepoint 'sp' was made with 10.0" in refusal(saved, settings)
+def test_only_settings_that_lay_out_the_state_are_fixed(saved, settings):
+    savepoints.check_fits(saved, settings, DetectorSettings(alarms_per_day=20), load_topics(), Log())
+    said = refusal(saved, settings, DetectorSettings(window_seconds=60))
+    assert "detector.window_seconds=60.0: the state of savepoint 'sp' was made with 10.0" in said
 
 
 def test_a_source_that_is_gone_is_refused(saved, settings):
@@ -145,7 +148,7 @@ def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginn
         update={
             "job": "enrichment",
             "offsets": {"telemetry.lines": {0: 40}, "events.retry": {0: 7}},
-            "sources": tuple(sorted(JOB.sources(load_topics()))),
+            "sources": tuple(sorted(TRANSFORM.streams(load_topics()))),
             "settings": {},
             "layout": {},
         }
@@ -153,8 +156,8 @@ def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginn
     store, text = savepoints.store_of("sp", settings), '\nlines:{"telemetry.lines":{"0":40}}'
     store.write("checkpoint/metadata", b'{"id":"run-1"}')
     store.write("checkpoint/offsets/7", f'v2\n{{}}{text}\nretry_events:{{"events.retry":{{"0":7}}}}'.encode())
-    own, topics = settings.model_copy(update={"generation": "v2"}), load_topics().in_generation("v2")
-    savepoints.check_fits(enriching, own, topics, EnrichmentLog())
+    own, topics = settings.model_copy(update={"generation": "v2"}), JOBS.topics_in(load_topics(), "v2")
+    savepoints.check_fits(enriching, own, None, topics, EnrichmentLog())
     savepoints._put_checkpoint(enriching, own, "run-2", savepoints._own(enriching, topics))
     there = Store.of(own.checkpoint_of("enrichment"))
     assert there.read("offsets/7").decode() == f'v2\n{{}}{text}\nretry_events:{{"events.retry.v2":{{"0":0}}}}'
