@@ -1,10 +1,10 @@
 {{/* What all our pods have. Takes (dict "root" . "component" ... "generation" ...). */}}
 {{- define "kappa.pod" -}}
-{{- $isSpark := has .component (list "enrichment" "statistics" "detector" "archive" "all") -}}
+{{- $isSpark := dig .component "driverMemory" "" .root.Values.jobs -}}
 {{- if $isSpark -}}
 serviceAccountName: {{ include "kappa.fullname" .root }}
 {{ end -}}
-automountServiceAccountToken: {{ and $isSpark (eq .root.Values.spark.mode "kubernetes") }}
+automountServiceAccountToken: {{ and (ne $isSpark "") (eq .root.Values.spark.mode "kubernetes") }}
 enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
