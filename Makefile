@@ -10,7 +10,9 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 FLINK := .venv-flink
 OTELCOL := build/otelcol/otelcol
-IMAGE := ghcr.io/kappa/kappa:0.1.0
+TOOLS := .kappa/tools
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+IMAGE := ghcr.io/kappa/kappa:$(VERSION)
 # What `make quality` measures, of what is there, and beside what
 KAPPA_SHARED ?= ../shared
 DATA ?= $(KAPPA_SHARED)/data
@@ -50,15 +52,28 @@ image: ## Build the image for docker compose and the chart (IMAGE=name:tag)
 
 ##@ Develop
 .PHONY: test
-test: setup ## Lint, check types, run the unit and integration tests
+test: setup tools ## Lint, check types and imports, run the unit and integration tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest $(TEST_ARGS)
 
 .PHONY: test-charts
-test-charts: setup ## Lint the chart and compare its examples with their goldens; part of `make test`, needs helm
+test-charts: setup tools ## Lint the chart and compare its examples with their goldens; part of `make test`
 	$(BIN)/pytest tests/charts $(TEST_ARGS)
+
+.PHONY: tools
+tools: $(if $(shell command -v go),$(TOOLS)/.installed) ## Build helm and kubeconform for the chart's tests, once, where Go is there
+	@test -e $(TOOLS)/.installed || echo "go: is not there, so the chart's tests need a helm on PATH"
+
+$(TOOLS)/.installed: tests/charts/programs.txt tests/charts/schemas.txt | $(VENV)/.installed
+	@echo "Building helm and kubeconform into $(TOOLS), once: minutes"
+	@mkdir -p $(@D)
+	@GOBIN=$(CURDIR)/$(@D) xargs -n 1 go install < tests/charts/programs.txt
+	@$(BIN)/python -m pip download -q --no-deps --require-hashes -r tests/charts/schemas.txt -d $(@D)
+	@$(BIN)/python -m tests.charts.schemas $(@D)/kubernetes_validate-*.whl && rm $(@D)/kubernetes_validate-*.whl
+	@touch $@
 
 .PHONY: test-compose
 test-compose: setup ## Bring the compose stack up, kill containers, compare with the truth: build/deploy.json, 15 minutes, needs Docker
@@ -100,7 +115,7 @@ format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff format .
 
 .PHONY: chart-goldens
-chart-goldens: setup ## Render the chart's examples into tests/charts/golden
+chart-goldens: setup tools ## Render the chart's examples into tests/charts/golden
 	$(BIN)/python -m tests.charts.tools
 
 .PHONY: chart-readme
@@ -162,7 +177,7 @@ $(VENV)/.peers: requirements-bench.lock $(VENV)/.installed
 
 .PHONY: clean
 clean: ## Delete build output and caches; servers, data and packages stay
-	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis
 
 .PHONY: distclean
 distclean: clean ## Stop the servers and delete everything generated, data and packages too

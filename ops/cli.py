@@ -1,47 +1,59 @@
 """`kappa`: the one command line of the project."""
 
 import sys
+from typing import Annotated, ClassVar
 
 import typer
 
 from infra.errors import UserError
-from ops.commands import archive as archive_cli
-from ops.commands import detector as detector_cli
-from ops.commands import host as host_cli
-from ops.commands import infra as infra_cli
-from ops.commands import inventory as inventory_cli
-from ops.commands import rejected as rejected_cli
-from ops.commands import run as run_cli
-from ops.commands import settings as settings_cli
-from ops.demo import cli as demo_cli
-from ops.quality import cli as quality_cli
-from ops.replay import cli as replay_cli
-from ops.savepoints import cli as savepoint_cli
-from ops.simulator import cli as simulator_cli
-from ops.state import cli as state_cli
-from ops.verify import cli as verify_cli
+from infra.version import version
+from ops.lazy_commands import LazyCommand, LazyGroup
+
+
+class Commands(LazyGroup):
+    """The commands of `kappa`, in the order in which `--help` lists them."""
+
+    lazy: ClassVar = {
+        "run": LazyCommand("ops.commands.run", "Run a job of the chain, or all of them."),
+        "settings": LazyCommand("ops.commands.settings", "List every setting with its value."),
+        "infra": LazyCommand("ops.commands.infra", "Embedded Kafka and Elasticsearch: real servers, no containers."),
+        "topics": LazyCommand("ops.commands.infra", "The topics of the map, compared with the broker.", "topics_app"),
+        "inventory": LazyCommand("ops.commands.inventory", "Where each machine stands and what it is."),
+        "archive": LazyCommand("ops.commands.archive", "The upkeep of the Delta tables."),
+        "detector": LazyCommand("ops.commands.detector", "Tell the detector what is normal and what not to alert."),
+        "rejected": LazyCommand("ops.commands.rejected", "Dead letters: list, show and retry them."),
+        "simulate": LazyCommand("ops.simulator.cli", "Simulate a telco cloud with faults on demand."),
+        "host": LazyCommand("ops.commands.host", "Stream this machine's metrics and log lines."),
+        "demo": LazyCommand("ops.demo.cli", "Run the whole chain here and break a simulated cloud on purpose."),
+        "quality": LazyCommand("ops.quality.cli", "Score the detector on data whose anomalies are known."),
+        "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
+        "savepoint": LazyCommand("ops.savepoints.cli", "Keep a job as it stands, and start from there again."),
+        "state": LazyCommand("ops.state.cli", "What the detector has learned of each series."),
+        "verify": LazyCommand("ops.verify.cli", "Compare the chain's answers with the simulator's truth."),
+    }
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Telemetry in, novelties out: one code path for live and old data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(run_cli.app)
-app.add_typer(settings_cli.app)
-app.add_typer(infra_cli.app, name="infra")
-app.add_typer(infra_cli.topics_app, name="topics")
-app.add_typer(inventory_cli.app, name="inventory")
-app.add_typer(archive_cli.app, name="archive")
-app.add_typer(detector_cli.app, name="detector")
-app.add_typer(rejected_cli.app, name="rejected")
-app.add_typer(simulator_cli.app)
-app.add_typer(host_cli.app)
-app.add_typer(demo_cli.app)
-app.add_typer(quality_cli.app)
-app.add_typer(replay_cli.app, name="replay")
-app.add_typer(savepoint_cli.app, name="savepoint")
-app.add_typer(state_cli.app, name="state")
-app.add_typer(verify_cli.app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kappa {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Telemetry in, novelties out: one code path for live and old data."""
 
 
 def main() -> None:

@@ -9,9 +9,9 @@ import yaml
 from charts.readme import readme
 from connectors.kafka.client import KafkaSecurity
 from jobs.runtime.settings import Settings
-from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, LAB, find, helm, render
+from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, SCHEMAS, TOOLS, find, helm, render
 
-pytestmark = pytest.mark.skipif(find("helm") is None, reason="helm is not on PATH (nor in LAB_HOME/bin)")
+pytestmark = pytest.mark.skipif(find("helm") is None, reason="helm is not there; `make tools` builds it")
 
 CONTROLLERS = {"Deployment", "StatefulSet", "Job"}
 BUNDLED = {"kafka", "elasticsearch"}  # their images write beside their programs
@@ -43,18 +43,13 @@ def test_an_example_is_linted_and_renders_as_before(example):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_manifests_are_kubernetes(example, tmp_path):
-    schemas = LAB / "schemas"
-    if find("kubeconform") is None or not schemas.is_dir():
-        pytest.skip("kubeconform or its schemas are not there (LAB_HOME)")
-    location = f"{schemas}/{{{{.NormalizedKubernetesVersion}}}}-standalone{{{{.StrictSuffix}}}}/{{{{.ResourceKind}}}}"
-    command = [find("kubeconform"), "-strict", "-summary", "-kubernetes-version", KUBERNETES]
-    command += [
-        "-schema-location",
-        location + "{{.KindSuffix}}.json",
-        "-skip",
-        "PodMonitor,PrometheusRule,ScaledObject",
-    ]
+def test_the_manifests_are_kubernetes(example):
+    kubeconform = find("kubeconform")
+    if kubeconform is None or not SCHEMAS.is_dir():
+        pytest.skip("kubeconform or its schemas are not there; `make tools` brings them")
+    location = "{{.NormalizedKubernetesVersion}}-standalone{{.StrictSuffix}}/{{.ResourceKind}}{{.KindSuffix}}.json"
+    command = [kubeconform, "-strict", "-summary", "-kubernetes-version", KUBERNETES]
+    command += ["-schema-location", f"{TOOLS}/{location}", "-skip", "PodMonitor,PrometheusRule,ScaledObject"]
     checked = subprocess.run([*command, GOLDEN / example.name], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 

@@ -1,6 +1,5 @@
-"""Helm and kubeconform: from PATH, or from a lab's folder (LAB_HOME)."""
+"""Helm and kubeconform: those that `make tools` has built, else those on PATH."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,13 +8,14 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "kappa"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"
-LAB = Path(os.environ.get("LAB_HOME", Path.home() / ".cache" / "lab"))
+TOOLS = ROOT / ".kappa" / "tools"
 KUBERNETES = "1.34.0"
+SCHEMAS = TOOLS / f"v{KUBERNETES}-standalone-strict"
 
 
 def find(program: str) -> str | None:
     """Where a program is, or None."""
-    return shutil.which(program) or shutil.which(program, path=LAB / "bin")
+    return shutil.which(program, path=TOOLS) or shutil.which(program)
 
 
 def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from infra.version import version
 from tests.charts.tools import CHART, find
 from tests.deploy.stack import compare_past, run, strike, verify_script, write_report
 
@@ -129,7 +130,7 @@ def main() -> int:
     """The exit code: 0 if everything was found and nothing lost or doubled."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", choices=sorted(PROFILES), default="standard")
-    parser.add_argument("--tag", default="0.1.0")
+    parser.add_argument("--tag", default=version())
     parser.add_argument("--kills", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-replay", dest="replay", action="store_false", help="Leave out the generation v2.")

@@ -24,8 +24,14 @@ def _stack(profile):
 
 def _everything():
     job = _services("infra/docker/job.yml")["job"]
-    jobs = {f"{p}.{name}": job | one for p in ("standard", "small") for name, one in _jobs(p)}
+    jobs = {f"{p}.{name}": _extended(job, one) for p in ("standard", "small") for name, one in _jobs(p)}
     return _services("docker-compose.yml") | jobs
+
+
+def _extended(base, service):
+    """As compose's `extends` merges: mappings by key, the rest is replaced."""
+    merged = {n: base[n] | service[n] for n in base.keys() & service.keys() if isinstance(base[n], dict)}
+    return base | service | merged
 
 
 def _jobs(profile):
@@ -45,6 +51,28 @@ def test_every_image_is_pinned():
     images = {name: value for name, value in ENVIRONMENT.items() if name.endswith("_IMAGE")}
     assert {one["image"] for one in _everything().values()} == {f"${{{name}}}" for name in images}
     assert all(":" in image and not image.endswith(":latest") for image in images.values())
+
+
+def test_the_image_is_built_by_one_service_for_which_all_others_wait():
+    """Compose builds services at the same time, and two of them can't export the same tag."""
+    everything = _everything()
+    builders = {name: one["build"] for name, one in everything.items() if "build" in one}
+    assert builders == {"topics": {"context": ".", "dockerfile": "infra/docker/Dockerfile"}}
+    others = {n: one for n, one in everything.items() if one["image"] == "${KAPPA_IMAGE}" and n not in builders}
+    assert others
+    for name, one in others.items():
+        assert one["depends_on"]["topics"] == {"condition": "service_completed_successfully"}, name
+
+
+def test_all_that_the_image_copies_is_in_its_context():
+    kept = {line[1:] for line in Path(".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = {
+        source
+        for line in Path("infra/docker/Dockerfile").read_text().splitlines()
+        if line.startswith("COPY") and "--from" not in line
+        for source in line.split()[1:-1]
+    }
+    assert copied and all(Path(source).exists() and source.split("/")[0] in kept for source in copied)
 
 
 def test_nothing_is_published_beyond_loopback():
