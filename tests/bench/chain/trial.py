@@ -14,10 +14,11 @@ import orjson
 
 from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain import limit
-from tests.bench.chain.lab import ARCHIVE, STAGES, Every, Lab, Usage
+from tests.bench.chain.lab import STAGES, Every, Lab, Usage
 from tests.bench.chain.latency import Latencies
 from tests.waiting import until
 
+ARCHIVE = "archive"
 LOOK_SECONDS = 2.0  # at lags
 USAGE_SECONDS = 5.0
 POINTS = 31  # of a scrape, and so many series has a machine, about
