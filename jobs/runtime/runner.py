@@ -7,23 +7,27 @@ from functools import partial
 from typing import Any
 
 import structlog
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from connectors.kafka.client import client_config
-from connectors.sinks.kafka import ProgressError, Row, SinkSettings, TransactionalSink
+from connectors.kafka.client import make_admin
+from connectors.kafka.markers import ProgressError
+from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.security import client_config
+from connectors.kafka.transactions import Row
+from connectors.sinks.kafka import SinkSettings, TransactionalSink
+from infra.contract.offsets import Offsets
 from infra.contract.topics import Topic, TopicMap
 from infra.errors import UserError
 from jobs.runtime import metrics
-from jobs.runtime.checkpoint import Checkpoint, Offsets
+from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.commits import BatchCommitter
 from jobs.runtime.job import Context, Job
 from jobs.runtime.kill_points import reach
 from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
-from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, latest_offsets, watermark_records
+from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, watermark_records
 
 log = structlog.get_logger()
 
@@ -183,7 +187,7 @@ class Watermarks:
 
     def __init__(self, job: str, context: Context, topic: Topic) -> None:
         self.job, self.topic = job, topic
-        self.admin = AdminClient(client_config(context.settings.kafka_bootstrap))
+        self.admin = make_admin(client_config(context.settings.kafka_bootstrap))
         self.replay = context.settings.replay
         self.watermark_tracker = WatermarkTracker(lateness_by_topic(context.topics))
 

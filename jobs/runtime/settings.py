@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, FilePath, SecretStr, ValidationError
 
-from connectors.kafka.client import KafkaSecurity
+from connectors.kafka.security import KafkaSecurity
 from infra.errors import UserError
 from infra.settings import describe
 from jobs.runtime.replay import Replay

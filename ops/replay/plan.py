@@ -10,12 +10,13 @@ import orjson
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
-from connectors.kafka.offsets import Log, Positions
+from connectors.kafka.offsets import Log
+from infra.contract.offsets import Offsets
 from infra.contract.topics import GENERATION, LIVE, Topic, TopicMap, load_topics
 from infra.errors import UserError
 from infra.settings import describe
 from jobs.detector.settings import DetectorSettings
-from jobs.runtime.replay import Offsets, Replay
+from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 from jobs.statistics.settings import StatisticsSettings
 from ops.replay.registry import CHAIN, Generation, Registry
@@ -45,7 +46,7 @@ class Request:
 
 
 def plan(
-    request: Request, settings: Settings, registry: Registry, log: Log, start: Positions | None = None
+    request: Request, settings: Settings, registry: Registry, log: Log, start: Offsets | None = None
 ) -> Generation:
     """The generation that was asked for; nothing is written yet. `start` is where a savepoint stands.
 
@@ -117,7 +118,7 @@ def _check_name(name: str, registry: Registry) -> None:
         )
 
 
-def _replay(request: Request, starts: Positions, topics: list[str], log: Log) -> Replay:
+def _replay(request: Request, starts: Offsets, topics: list[str], log: Log) -> Replay:
     ends = log.ends(topics)
     if request.until not in ("latest", "follow"):
         ends = log.at(topics, parse_time(request.until))
@@ -125,25 +126,12 @@ def _replay(request: Request, starts: Positions, topics: list[str], log: Log) ->
     for (topic, partition), end in ends.items():
         backlog[topic] += max(0, end - starts[topic, partition])
     return Replay(
-        start=by_topic(starts),
-        end={} if request.until == "follow" else by_topic(ends),
+        start=starts,
+        end={} if request.until == "follow" else ends,
         backlog=backlog,
         where=request.where,
         max_rate=request.max_rate,
     )
-
-
-def by_topic(positions: Positions) -> Offsets:
-    """As topic -> partition -> offset."""
-    found: Offsets = {}
-    for (topic, partition), offset in positions.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found
-
-
-def by_place(offsets: Offsets) -> Positions:
-    """As (topic, partition) -> offset."""
-    return {(topic, number): offset for topic, partitions in offsets.items() for number, offset in partitions.items()}
 
 
 def _variable(change: str) -> tuple[str, str]:
