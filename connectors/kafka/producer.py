@@ -24,7 +24,7 @@ class Sender(Protocol):
         """Takes a record; `delivered` gets the timestamp that it has on the topic, ms."""
 
     def poll(self, seconds: float = 0) -> None:
-        """Lets deliveries be told."""
+        """Serves delivery reports."""
 
     def flush(self) -> None:
         """Returns when all is delivered."""

@@ -78,7 +78,7 @@ class Intake:
         rebalances, deadline = self._rebalances, time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self._stop.is_set():
-                raise Abandoned("told to stop")
+                raise Abandoned("the indexer stops")
             self._consumer.pause(self._consumer.assignment())
             self._poll(min(left, LINGER_SECONDS))
             if self._rebalances != rebalances:
@@ -103,7 +103,7 @@ class Intake:
         """Go back to the committed offsets.
 
         Raises:
-            Abandoned: told to stop before the broker answered.
+            Abandoned: the indexer stops before the broker has answered.
         """
         self._drop()
         for at in self._committed():
@@ -116,7 +116,7 @@ class Intake:
             except KafkaException as error:
                 _log.warning("kafka unavailable", reason=error.args[0].str())
                 self._stop.wait(LINGER_SECONDS)
-        raise Abandoned("told to stop")
+        raise Abandoned("the indexer stops")
 
     def membership(self) -> Any:
         """The group's metadata, by which the broker knows a member that is no longer one."""
