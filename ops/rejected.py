@@ -3,15 +3,16 @@
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import open_consumer
 from connectors.kafka.reader import read_topic
+from connectors.kafka.security import client_config
+from connectors.kafka.transactions import TransactionalWriter
 from infra.contract.topics import Topic
 from jobs.enrichment import retry
 from jobs.enrichment.transform import REJECTED_BYTES
@@ -84,15 +85,12 @@ def original(bootstrap: str, rejection: Rejection) -> bytes:
         return rejection.value
     source = rejection.record["source"]
     place = TopicPartition(source["topic"], source["partition"], source["offset"])
-    consumer = Consumer(client_config(bootstrap, **{"group.id": "kappa.rejected", "enable.auto.commit": False}))
-    try:
+    with open_consumer(client_config(bootstrap), "kappa.rejected") as consumer:
         low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
         if not low <= place.offset < high:
             raise GoneError(f"{place.topic}/{place.partition}/{place.offset}")
         consumer.assign([place])
         message = consumer.poll(_TIMEOUT_S)
-    finally:
-        consumer.close()
     if message is None or message.error() or message.offset() != place.offset:
         raise GoneError(f"{place.topic}/{place.partition}/{place.offset}")
     return bytes(message.value() or b"")
@@ -107,20 +105,13 @@ class Retry:
 
     def __init__(self, bootstrap: str, topic: Topic) -> None:
         self.bootstrap, self.topic = bootstrap, topic
-        self._producer = Producer(
-            {
-                **client_config(bootstrap),
-                "transactional.id": f"kappa.{topic.name}",
-                "message.max.bytes": 10_000_000,
-                "log_level": 2,
-            }
-        )
-        self._producer.init_transactions(_TIMEOUT_S)
+        settings = {"message.max.bytes": 10_000_000, "log_level": 2}
+        self._writer = TransactionalWriter(client_config(bootstrap), f"kappa.{topic.name}", settings)
         self.sent = retried_places(bootstrap, topic.name)
 
     def send(self, chosen: Iterable[Rejection], each: Callable[[], None] = lambda: None) -> int:
         """How many were sent; `each` is called for every one. Raises GoneError before anything is sent for good."""
-        self._producer.begin_transaction()
+        self._writer.begin()
         count = 0
         try:
             for rejection in chosen:
@@ -128,23 +119,15 @@ class Retry:
                     self._produce(rejection)
                     count += 1
                 each()
-            self._producer.commit_transaction(_TIMEOUT_S)
+            self._writer.commit()
         except BaseException:
-            with suppress(KafkaException):  # fenced: the other one has aborted it
-                self._producer.abort_transaction(_TIMEOUT_S)
+            self._writer.abandon()
             raise
         return count
 
     def _produce(self, rejection: Rejection) -> None:
-        value, name = original(self.bootstrap, rejection), self.topic.name
-        while True:
-            try:
-                self._producer.produce(
-                    name, value, rejection.place, timestamp=rejection.time_ms, headers=rejection.headers()
-                )
-                return
-            except BufferError:
-                self._producer.poll(0.5)
+        value, key = original(self.bootstrap, rejection), rejection.place.encode()
+        self._writer.produce([(self.topic.name, -1, key, value, rejection.time_ms, rejection.headers())])
 
 
 def printable(value: bytes) -> str:

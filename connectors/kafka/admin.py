@@ -16,7 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     TopicMetadata,
 )
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import make_admin
+from connectors.kafka.security import client_config
 from infra.contract.topics import Topic
 from infra.errors import UserError
 
@@ -38,7 +39,7 @@ def connect(bootstrap: str) -> AdminClient:
     Raises:
         UserError: no broker answers at the address.
     """
-    admin = AdminClient(client_config(bootstrap, log_level=0))
+    admin = make_admin(client_config(bootstrap), {"log_level": 0})
     try:
         admin.list_topics(timeout=TIMEOUT_SECONDS)
     except KafkaException as error:

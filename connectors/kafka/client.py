@@ -1,116 +1,62 @@
-"""How Kafka's clients reach a broker that asks who they are: one set of settings, for librdkafka, Java and Spark."""
+"""Makes the clients of Kafka: every consumer, producer and admin client of librdkafka in the product comes from here.
 
-import os
-from pathlib import Path
-from typing import Any, Literal, Self
+A *connection* is what any of them needs to reach its brokers: addresses, encryption and identity, as settings of
+confluent_kafka. security.py makes it from the environment.
+"""
 
-from pydantic import FilePath, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
-from infra.errors import UserError
-from infra.settings import describe
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+Connection = Mapping[str, Any]
+CALL_SECONDS = 30.0  # for a single answer of the broker
 
 
-class KafkaSecurity(BaseSettings):
-    """Encryption and identity. Certificates and keys are PEM files, as Strimzi and cert-manager write them.
+def make_admin(connection: Connection, settings: Mapping[str, Any] = {}) -> AdminClient:
+    """A client that asks for and changes topics, settings and offsets."""
+    return AdminClient({**connection, **settings})
 
-    A secret may also stand in a file that is named as its variable, in the folder KAPPA_SECRETS.
+
+def make_producer(connection: Connection, settings: Mapping[str, Any] = {}) -> Producer:
+    """A producer; transactional ones are made by transactions.TransactionalWriter."""
+    return Producer({**connection, **settings})
+
+
+def make_consumer(connection: Connection, group: str, settings: Mapping[str, Any] = {}) -> Consumer:
+    """A consumer of a group that commits no offsets unless it is told to. Close it."""
+    return Consumer({**connection, "group.id": group, "enable.auto.commit": False, **settings})
+
+
+@contextmanager
+def open_consumer(
+    connection: Connection, group: str, isolation: str = "read_committed", settings: Mapping[str, Any] = {}
+) -> Iterator[Consumer]:
+    """A consumer that names the group but never joins it, closed at the end: for offsets, and for assigned partitions.
+
+    With `read_committed` it waits for group offsets that an open transaction holds; else it gives those before.
     """
-
-    model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore", secrets_dir=os.environ.get("KAPPA_SECRETS"))
-
-    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
-    kafka_sasl_username: str | None = None
-    kafka_sasl_password: SecretStr | None = None
-    kafka_ssl_ca: FilePath | None = None  # default: the system's
-    kafka_ssl_certificate: FilePath | None = None
-    kafka_ssl_key: FilePath | None = None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.uses_sasl and not (self.kafka_sasl_username and self.kafka_sasl_password):
-            raise ValueError("KAPPA_KAFKA_SASL_USERNAME and _PASSWORD: are missing; a SASL protocol needs both")
-        if bool(self.kafka_ssl_certificate) != bool(self.kafka_ssl_key):
-            raise ValueError("KAPPA_KAFKA_SSL_CERTIFICATE and _KEY: give both or neither")
-        return self
-
-    @property
-    def uses_sasl(self) -> bool:
-        """Whether clients give a name and a password."""
-        return self.kafka_security_protocol.startswith("SASL")
-
-    def client(self) -> dict[str, Any]:
-        """As settings of confluent_kafka; none for a broker that asks nothing."""
-        username, password = self._login()
-        return self._settings(
-            {
-                "security.protocol": self.kafka_security_protocol,
-                "sasl.mechanism": self.kafka_sasl_mechanism if username else None,
-                "sasl.username": username,
-                "sasl.password": password,
-                "ssl.ca.location": _text(self.kafka_ssl_ca),
-                "ssl.certificate.location": _text(self.kafka_ssl_certificate),
-                "ssl.key.location": _text(self.kafka_ssl_key),
-            }
-        )
-
-    def java(self) -> dict[str, str]:
-        """As settings of Java's clients."""
-        return self._settings(
-            {
-                "security.protocol": self.kafka_security_protocol,
-                "sasl.mechanism": self.kafka_sasl_mechanism if self.uses_sasl else None,
-                "sasl.jaas.config": self._jaas() if self.uses_sasl else None,
-                "ssl.truststore.type": "PEM" if self.kafka_ssl_ca else None,
-                "ssl.truststore.certificates": _content(self.kafka_ssl_ca),
-                "ssl.keystore.type": "PEM" if self.kafka_ssl_key else None,
-                "ssl.keystore.certificate.chain": _content(self.kafka_ssl_certificate),
-                "ssl.keystore.key": _content(self.kafka_ssl_key),
-            }
-        )
-
-    def spark(self) -> dict[str, str]:
-        """As options of Spark's Kafka source."""
-        return {f"kafka.{name}": value for name, value in self.java().items()}
-
-    def _settings(self, settings: dict[str, str | None]) -> dict[str, str]:
-        if self.kafka_security_protocol == "PLAINTEXT":
-            return {}
-        return {name: value for name, value in settings.items() if value is not None}
-
-    def _login(self) -> tuple[str | None, str | None]:
-        if not (self.uses_sasl and self.kafka_sasl_password):
-            return None, None
-        return self.kafka_sasl_username, self.kafka_sasl_password.get_secret_value()
-
-    def _jaas(self) -> str:
-        kind = "plain.Plain" if self.kafka_sasl_mechanism == "PLAIN" else "scram.Scram"
-        username, password = (_quoted(value or "") for value in self._login())
-        module = f"org.apache.kafka.common.security.{kind}LoginModule"
-        return f"{module} required username={username} password={password};"
-
-
-def client_config(bootstrap: str, **own: Any) -> dict[str, Any]:
-    """Settings of a confluent_kafka client of the brokers at `bootstrap`, as this environment secures it.
-
-    Raises UserError naming the variable that can't be used.
-    """
+    consumer = make_consumer(connection, group, {"isolation.level": isolation, **settings})
     try:
-        security = KafkaSecurity()
-    except ValidationError as error:
-        raise UserError(describe(error, prefix="KAPPA_")) from None
-    return {"bootstrap.servers": bootstrap, **security.client(), **own}
+        yield consumer
+    finally:
+        consumer.close()
 
 
-def _text(path: Path | None) -> str | None:
-    return str(path) if path else None
+def fetch_committed(consumer: Consumer, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """The offsets and metadata that the consumer's group has committed; a negative offset where it has none.
+
+    Raises KafkaException, also for an error of a single partition.
+    """
+    found = consumer.committed(list(partitions), timeout=CALL_SECONDS)
+    for partition in found:
+        if partition.error:
+            raise KafkaException(partition.error)
+    return found
 
 
-def _content(path: Path | None) -> str | None:
-    return path.read_text() if path else None
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def topic_partitions(offsets: Mapping[tuple[str, int], int]) -> list[TopicPartition]:
+    """Offsets by (topic, partition) as confluent_kafka takes them."""
+    return [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import make_producer
+from connectors.kafka.security import client_config
 from infra.errors import UserError
 
 Delivered = Callable[[int], None]
@@ -23,7 +24,7 @@ class Sender(Protocol):
         """Takes a record; `delivered` gets the timestamp that it has on the topic, ms."""
 
     def poll(self, seconds: float = 0) -> None:
-        """Lets deliveries be told."""
+        """Serves delivery reports."""
 
     def flush(self) -> None:
         """Returns when all is delivered."""
@@ -39,18 +40,16 @@ class CollectorProducer:
             UserError: nobody answers at `bootstrap`, or a topic is missing.
         """
         self._error: KafkaError | None = None
-        self._producer = Producer(
-            {
-                **client_config(bootstrap),
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 20,
-                "compression.type": "zstd",
-                "queue.buffering.max.messages": 200_000,
-                "log_level": 2,
-                **config,
-            }
-        )
+        settings = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 20,
+            "compression.type": "zstd",
+            "queue.buffering.max.messages": 200_000,
+            "log_level": 2,
+            **config,
+        }
+        self._producer = make_producer(client_config(bootstrap), settings)
         self._check(bootstrap, set(topics))
 
     def _check(self, bootstrap: str, topics: set[str]) -> None:
@@ -104,7 +103,8 @@ def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: It
         UserError: it can't be written.
     """
     # The sink's partitioner: what is of a machine lies where its events do.
-    producer = Producer(client_config(bootstrap, **{"enable.idempotence": True, "partitioner": "murmur2_random"}))
+    settings = {"enable.idempotence": True, "partitioner": "murmur2_random"}
+    producer = make_producer(client_config(bootstrap), settings)
     failures: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import open_consumer
+from connectors.kafka.security import client_config
 
 _SECONDS = 30
 _RECORDS = 10_000
@@ -21,23 +22,18 @@ def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[
     Raises KafkaException if the broker fails for good.
     """
     own = {
-        "group.id": "kappa.reader",  # librdkafka wants one; nothing is ever committed to it
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",  # where a partition is shorter than `tail`
         # The end lies behind what aborted transactions and their markers left.
         "enable.partition.eof": True,
         "log_level": 0,
     }
-    consumer = Consumer(client_config(bootstrap, **own))
-    try:
+    # librdkafka wants a group; nothing is ever committed to it.
+    with open_consumer(client_config(bootstrap), "kappa.reader", settings=own) as consumer:
         found = consumer.list_topics(timeout=_SECONDS).topics
         partitions = found[topic].partitions if topic in found else {}
         begin = OFFSET_BEGINNING if tail is None else _TAIL - tail
         consumer.assign([TopicPartition(topic, number, begin) for number in partitions])
         yield from _until_end(consumer, len(partitions))
-    finally:
-        consumer.close()
 
 
 def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:

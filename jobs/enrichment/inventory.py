@@ -12,13 +12,13 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.kafka.client import client_config
-from jobs.runtime.checkpoint import Offsets
-from jobs.runtime.watermarks import latest_offsets
+from connectors.kafka.client import make_admin, make_consumer
+from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.security import client_config
+from infra.contract.offsets import Offsets
 
 log = structlog.get_logger()
 
@@ -41,13 +41,12 @@ class InventoryFollower:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
-        config = {"group.id": "kappa.inventory", "enable.auto.commit": False}
-        self._consumer = Consumer(client_config(bootstrap, **config))
+        self._consumer = make_consumer(client_config(bootstrap), "kappa.inventory")
         partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         self._partitions = [(topic, number) for number in partitions]
         # Asked for by the consumer, it would wait behind its own fetch, a quarter of a second on average.
-        self._admin = AdminClient(client_config(bootstrap))
+        self._admin = make_admin(client_config(bootstrap))
 
     def catch_up(self) -> bool:
         """Read to the end of the topic as it is now; whether there was anything new."""

@@ -1,6 +1,6 @@
 """The indexer: statistics, novelties, incidents and rejected records into Elasticsearch, each document once.
 
-A batch is read, converted and written; then its positions are committed, in one Kafka transaction with its rejects if
+A batch is read, converted and written; then its offsets are committed, in one Kafka transaction with its rejects if
 it has any. Whatever is killed in between, the batch is read again and writes the same documents under the same ids.
 """
 
@@ -16,10 +16,11 @@ from elasticsearch import Elasticsearch
 from prometheus_client import Counter, Gauge
 
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
+from infra.contract.offsets import Offsets
 from infra.contract.topics import LIVE, TopicMap
 from jobs.indexer import documents
 from jobs.indexer.batch import LIVES, REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
-from jobs.indexer.intake import Abandoned, Intake, Interrupted, positions
+from jobs.indexer.intake import Abandoned, Intake, Interrupted, next_offsets
 from jobs.indexer.outbox import Outbox
 from jobs.runtime.settings import Settings
 
@@ -98,14 +99,14 @@ class Indexer:
         batch = convert(messages, self._kinds)
         faults = [*batch.faults, *self._write(batch)]
         try:
-            self._commit(self._rejects(faults), positions(messages))
+            self._commit(self._rejects(faults), next_offsets(messages))
         except Interrupted as error:
             _log.warning("commit interrupted", reason=str(error))
             self._intake.rewind()
         else:
             REFUSALS.inc(len(faults))
 
-    def _commit(self, rejects: Sequence[dict[str, Any]], offsets: Mapping[tuple[str, int], int]) -> None:
+    def _commit(self, rejects: Sequence[dict[str, Any]], offsets: Offsets) -> None:
         if rejects:
             self._outbox.commit(rejects, offsets, self._intake.membership())
         else:

@@ -2,19 +2,20 @@
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
-from confluent_kafka.admin import AdminClient
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import make_admin, make_consumer, topic_partitions
+from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.security import client_config
+from infra.contract.offsets import Offsets
 from infra.errors import UserError
 from jobs.indexer.batch import Message
 from jobs.runtime.metrics import LAG
-from jobs.runtime.watermarks import latest_offsets
 
 BATCH_RECORDS = 5_000
 BATCH_BYTES = 8_000_000
@@ -34,7 +35,7 @@ class Interrupted(Exception):
 
 
 class Intake:
-    """Reads committed records of some topics; its positions only ever come from the group's committed offsets."""
+    """Reads committed records of some topics; where it goes on only ever comes from the group's committed offsets."""
 
     def __init__(self, bootstrap: str, group: str, topics: Iterable[str], stop: threading.Event) -> None:
         self._topics = list(topics)
@@ -43,22 +44,19 @@ class Intake:
         self._bytes = 0
         self._rebalances = 0
         self._next_measure = 0.0
-        self._consumer = Consumer(
-            {
-                **client_config(bootstrap),
-                "group.id": group,
-                "session.timeout.ms": 10_000,  # how long the partitions of a killed one wait for its successor
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                # Eager: a rebalance sends every partition back to its committed offset, so a batch can just be dropped.
-                "partition.assignment.strategy": "range",
-                # The end is behind the last transaction's marker: only with it can the lag come down to 0.
-                "enable.partition.eof": True,
-            }
-        )
+        connection = client_config(bootstrap)
+        settings = {
+            "session.timeout.ms": 10_000,  # how long the partitions of a killed one wait for its successor
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            # Eager: a rebalance sends every partition back to its committed offset, so a batch can just be dropped.
+            "partition.assignment.strategy": "range",
+            # The end is behind the last transaction's marker: only with it can the lag come down to 0.
+            "enable.partition.eof": True,
+        }
+        self._consumer = make_consumer(connection, group, settings)
         # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
-        self._admin = AdminClient(client_config(bootstrap))
+        self._admin = make_admin(connection)
         self._check_topics(bootstrap)
         self._consumer.subscribe(self._topics, on_revoke=self._forget)
 
@@ -80,7 +78,7 @@ class Intake:
         rebalances, deadline = self._rebalances, time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self._stop.is_set():
-                raise Abandoned("told to stop")
+                raise Abandoned("the indexer stops")
             self._consumer.pause(self._consumer.assignment())
             self._poll(min(left, LINGER_SECONDS))
             if self._rebalances != rebalances:
@@ -90,15 +88,14 @@ class Intake:
         """Read again after `wait`."""
         self._consumer.resume(self._consumer.assignment())
 
-    def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
+    def commit(self, offsets: Offsets) -> None:
         """Commit the offset to read next of each partition; refused if they aren't ours any more.
 
         Raises:
             Interrupted: go on from the group's committed offsets.
         """
-        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         try:
-            self._consumer.commit(offsets=places, asynchronous=False)
+            self._consumer.commit(offsets=topic_partitions(offsets), asynchronous=False)
         except KafkaException as error:
             raise Interrupted(error.args[0].str()) from error
 
@@ -106,11 +103,11 @@ class Intake:
         """Go back to the committed offsets.
 
         Raises:
-            Abandoned: told to stop before the broker answered.
+            Abandoned: the indexer stops before the broker has answered.
         """
         self._drop()
-        for place in self._committed():
-            self._consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, OFFSET_BEGINNING)))
+        for at in self._committed():
+            self._consumer.seek(TopicPartition(at.topic, at.partition, max(at.offset, OFFSET_BEGINNING)))
 
     def _committed(self) -> list[TopicPartition]:
         while not self._stop.is_set():
@@ -119,7 +116,7 @@ class Intake:
             except KafkaException as error:
                 _log.warning("kafka unavailable", reason=error.args[0].str())
                 self._stop.wait(LINGER_SECONDS)
-        raise Abandoned("told to stop")
+        raise Abandoned("the indexer stops")
 
     def membership(self) -> Any:
         """The group's metadata, by which the broker knows a member that is no longer one."""
@@ -167,17 +164,16 @@ class Intake:
             return
         self._next_measure = time.monotonic() + LAG_SECONDS
         try:
-            places = self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS)
-            partitions = [(place.topic, place.partition) for place in places]
-            ends = latest_offsets(self._admin, partitions, BROKER_SECONDS)
-            for place in places:
-                lag = ends[place.topic, place.partition] - max(place.offset, 0)
-                LAG.labels("indexer", place.topic, place.partition).set(max(lag, 0))
+            committed = self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS)
+            ends = latest_offsets(self._admin, [(at.topic, at.partition) for at in committed], BROKER_SECONDS)
+            for at in committed:
+                lag = ends[at.topic, at.partition] - max(at.offset, 0)
+                LAG.labels("indexer", at.topic, at.partition).set(max(lag, 0))
         except KafkaException as error:
             _log.warning("lag unknown", reason=error.args[0].str())
 
 
-def positions(messages: Iterable[Message]) -> dict[tuple[str, int], int]:
+def next_offsets(messages: Iterable[Message]) -> Offsets:
     """The offset to read next in each partition, after these messages in their order."""
     return {(message.topic, message.partition): message.next_offset for message in messages}
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-Offsets = dict[tuple[str, int], int]  # (topic, partition) -> the next offset to read
+from infra.contract.offsets import Offsets
+from jobs.runtime.offset_log import OffsetLogEntry
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,7 @@ class Checkpoint:
 
     def end_offsets(self, batch_id: int) -> Offsets:
         """Where batch `batch_id` ends, over all Kafka sources of the query."""
-        # Spark's offset log, version 2: a version line, a line of metadata, then a line `name:{offsets}` a source.
-        sources = self._read(f"offsets/{batch_id}").splitlines()[2:]
-        return {
-            (topic, int(partition)): offset
-            for source in sources
-            for topic, partitions in json.loads(source.split(":", 1)[1]).items()
-            for partition, offset in partitions.items()
-        }
+        return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).offsets()
 
     def pinned(self, name: str, lines: list[str]) -> list[str]:
         """What the file `name` in this checkpoint says; a checkpoint that has none gets it, if no query has begun."""

@@ -4,11 +4,13 @@ downstream as watermark records."""
 from collections.abc import Iterable
 from dataclasses import replace
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 
-from connectors.sinks.kafka import Row, SinkSettings, Writer, open_consumer, read_markers
+from connectors.kafka.client import open_consumer, topic_partitions
+from connectors.kafka.markers import MarkedWriter, ProgressSettings, read_markers
+from connectors.kafka.transactions import Row
+from infra.contract.offsets import Offsets
 from infra.errors import UserError
-from jobs.runtime.checkpoint import Offsets
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
@@ -24,17 +26,16 @@ class BatchCommitter:
     transactional id stays the same for the life of the process, so a second copy of the job fences the first one here.
     """
 
-    def __init__(self, settings: SinkSettings) -> None:
+    def __init__(self, settings: ProgressSettings) -> None:
         """`settings` are those of the query's sink.
 
         Raises ProgressError if another checkpoint was the last to write: before it fences that one's job.
         """
         self.query = settings.query
         driver = replace(settings, query=f"{settings.query}.driver")
-        with open_consumer(driver.connection, driver.group, "read_uncommitted") as consumer:
-            for marker in read_markers(driver, consumer, [0]):
-                marker.check(driver, marker.done, 1)
-        self._writer = Writer(driver, 0)
+        for marker in read_markers(driver, [0], "read_uncommitted").values():
+            marker.check(driver, marker.done, 1)
+        self._writer = MarkedWriter(driver, 0)
         with open_consumer(settings.connection, settings.query) as consumer:
             self._group = consumer.consumer_group_metadata()
 
@@ -48,11 +49,10 @@ class BatchCommitter:
 
         Raises TakenOverError if another copy of this job runs.
         """
-        positions = [TopicPartition(topic, partition, offset) for (topic, partition), offset in end.items()]
         try:
-            if self._writer.begin(batch_id, 1):
+            if self._writer.begin_batch(batch_id, 1):
                 self._writer.produce(watermarks)
-                self._writer.send_positions(positions, self._group)
+                self._writer.send_offsets(topic_partitions(end), self._group)
                 self._writer.commit()
         except KafkaException as error:
             self._writer.abandon()

@@ -8,7 +8,8 @@ from collections.abc import Collection
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import make_admin
+from connectors.kafka.security import client_config
 from infra.contract.topics import Topic
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
@@ -42,7 +43,7 @@ def reach_broker(settings: Settings, wanted: set[str], stop: threading.Event) ->
     Raises UserError if none answers, or a topic is missing.
     """
     bootstrap = settings.kafka_bootstrap
-    admin = AdminClient(client_config(bootstrap, log_level=0))
+    admin = make_admin(client_config(bootstrap), {"log_level": 0})
     deadline = time.monotonic() + settings.broker_patience_seconds
     while True:
         found = _ask(admin)

@@ -1,22 +1,23 @@
 """A running query: each of its micro-batches is written by its sink, then committed."""
 
-from collections.abc import Mapping
-
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from connectors.kafka.client import client_config
-from connectors.sinks.kafka import Row, SinkSettings
+from connectors.kafka.client import make_admin
+from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.security import client_config
+from connectors.kafka.transactions import Row
+from connectors.sinks.kafka import SinkSettings
+from infra.contract.offsets import Offsets
 from infra.contract.topics import Topic
 from jobs.runtime import metrics
-from jobs.runtime.checkpoint import Checkpoint, Offsets
+from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.commits import BatchCommitter
 from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context, Query, Sink
 from jobs.runtime.kill_points import reach
 from jobs.runtime.settings import Settings
-from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, latest_offsets, watermark_records
+from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, watermark_records
 
 
 def start_query(query: Query, context: Context, gate: Gate) -> StreamingQuery:
@@ -78,11 +79,11 @@ class WatermarkWriter:
 
     def __init__(self, job: str, context: Context, topic: Topic) -> None:
         self.job, self.topic = job, topic
-        self.admin = AdminClient(client_config(context.settings.kafka_bootstrap))
+        self.admin = make_admin(client_config(context.settings.kafka_bootstrap))
         self.replay = context.settings.replay
         self.tracker = WatermarkTracker(lateness_by_topic(context.topics))
 
-    def after(self, end: Offsets, newest: Mapping[tuple[str, int], int]) -> list[Row]:
+    def after(self, end: Offsets, newest: Offsets) -> list[Row]:
         """The watermark records that a batch allows: none if event time has not moved."""
         latest = latest_offsets(self.admin, end)
         watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), newest)

@@ -1,7 +1,7 @@
 """What part of the log a generation's first job reads, and how fast."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from infra.contract.offsets import NestedOffsets, Offsets, StoredOffsets, to_nested
 from infra.contract.schemas import SCHEMAS
 from infra.contract.topics import Topic
 
-Offsets = dict[str, dict[int, int]]  # topic -> partition -> offset
 # Where a record stood before it was restored from the archive.
 OFFSET_HEADER = "kappa.offset"
 # A format that had no backlog when the replay was planned still gets this part of a batch.
@@ -24,8 +24,8 @@ class Replay(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    start: Offsets = {}
-    end: Offsets = {}
+    start: StoredOffsets = {}
+    end: StoredOffsets = {}
     backlog: dict[str, int] = {}  # records from the start to the end, or to what was the end when it was planned
     where: str | None = None  # a Spark SQL condition on the record's fields; watermarks always pass
     max_rate: int | None = None  # records a second
@@ -36,9 +36,9 @@ class Replay(BaseModel):
         holders = {original: name for name, original in self.restored.items()}
         return [holders.get(topic, topic) for topic in topics]
 
-    def original(self, positions: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
-        """Positions by the names of the original topics."""
-        return {(self.restored.get(topic, topic), number): at for (topic, number), at in positions.items()}
+    def original(self, offsets: Offsets) -> Offsets:
+        """These offsets by the names of the original topics."""
+        return {(self.restored.get(topic, topic), number): offset for (topic, number), offset in offsets.items()}
 
     def as_was(self, rows: DataFrame) -> DataFrame:
         """Kafka's rows of restored topics where they stood at first: `topic`, `offset` and `headers`."""
@@ -56,7 +56,10 @@ class Replay(BaseModel):
 
     def starting_offsets(self, topics: Sequence[str]) -> str:
         """Spark's option for a source of these topics."""
-        return json.dumps({topic: self.start[topic] for topic in topics}) if self.start else "earliest"
+        if not self.start:
+            return "earliest"
+        start = to_nested(self.start)
+        return json.dumps({topic: start[topic] for topic in topics})
 
     def batch_records(self, topics: Sequence[str], largest: int, trigger_seconds: float) -> int:
         """How many records of these topics a batch may hold; `largest` bounds the memory of one.
@@ -72,12 +75,13 @@ class Replay(BaseModel):
     def part(self, rows: DataFrame, topics: Sequence[Topic]) -> DataFrame:
         """Kafka's rows of these topics without what comes after the end, or doesn't meet the condition."""
         if self.end:
-            rows = rows.where(_is_before({name: self.end[name] for name in self.subscribed([t.name for t in topics])}))
+            end, names = to_nested(self.end), self.subscribed([topic.name for topic in topics])
+            rows = rows.where(_is_before({name: end[name] for name in names}))
         rows = self.as_was(rows)
         return rows.transform(matching, topics[0], self.where) if self.where else rows
 
 
-def _is_before(end: Offsets) -> Column:
+def _is_before(end: NestedOffsets) -> Column:
     bounds = [
         (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") < offset)
         for topic, partitions in end.items()

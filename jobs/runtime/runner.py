@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from connectors.sinks.kafka import ProgressError
+from connectors.kafka.markers import ProgressError
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from infra.errors import UserError

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, FilePath, SecretStr, ValidationError, field_validator
 from pydantic_settings import NoDecode
 
-from connectors.kafka.client import KafkaSecurity
+from connectors.kafka.security import KafkaSecurity
 from infra.errors import UserError
 from infra.settings import describe
 from jobs.runtime.replay import Replay

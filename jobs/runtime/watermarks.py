@@ -4,20 +4,15 @@ A *watermark record* in a partition of a derived topic promises that no event ea
 downstream close windows by these records alone, so they decide alike in each replay.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.kafka.reader import read_records
-from connectors.sinks.kafka import Row
+from connectors.kafka.transactions import Row
+from infra.contract.offsets import Offsets, Partition
 from infra.contract.topics import Topic, TopicMap
-from jobs.runtime.checkpoint import Offsets
-
-# The client knows other leaders than the brokers do.
-_STALE = {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
 
 # Brokers' clocks differ, and a replicated record is seen later than it was stamped: by at most this much together.
 WATERMARK_MARGIN_MS = 5_000
@@ -33,10 +28,10 @@ class WatermarkTracker:
     """
 
     lateness_ms: Mapping[str, int]  # by topic
-    newest: dict[tuple[str, int], int] = field(default_factory=dict)  # newest Kafka timestamp, ms, by partition
+    newest: dict[Partition, int] = field(default_factory=dict)  # newest Kafka timestamp, ms, by partition
     watermark_ms: int = 0
 
-    def advance(self, end: Offsets, latest: Offsets, newest: Mapping[tuple[str, int], int]) -> int | None:
+    def advance(self, end: Offsets, latest: Offsets, newest: Mapping[Partition, int]) -> int | None:
         """The new watermark in ms, or None if event time has not moved.
 
         `end` is where the batch ended, `latest` the ends of the partitions after it was planned.
@@ -60,25 +55,6 @@ class WatermarkTracker:
             return None
         self.watermark_ms = watermark
         return watermark
-
-
-def latest_offsets(admin: AdminClient, partitions: Iterable[tuple[str, int]], seconds: float = 30) -> Offsets:
-    """The ends of `partitions`, open transactions included: what is not yet committed still holds a watermark back."""
-    end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(topic, number): end for topic, number in partitions}
-    try:
-        return _offsets(admin, wanted, seconds)
-    except KafkaException as error:
-        if error.args[0].code() not in _STALE:
-            raise
-    # The client would ask with the leaders of before a broker's restart for ever.
-    admin.list_topics(timeout=seconds)
-    return _offsets(admin, wanted, seconds)
-
-
-def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], seconds: float) -> Offsets:
-    found = admin.list_offsets(wanted, request_timeout=seconds)
-    return {(p.topic, p.partition): future.result().offset for p, future in found.items()}
 
 
 def watermark_records(topic: Topic, watermark_ms: int) -> list[Row]:

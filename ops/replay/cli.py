@@ -23,7 +23,7 @@ from jobs.runtime.settings import Settings, load_settings
 from jobs.table import JOBS
 from ops.replay import diff as comparison
 from ops.replay import promotion, run, views
-from ops.replay.plan import SAVEPOINT, Request, by_place, parse_time, plan
+from ops.replay.plan import SAVEPOINT, Request, parse_time, plan
 from ops.replay.progress import Progress, Watched
 from ops.replay.registry import Promotion, Registry, write
 from ops.replay.restore import restore
@@ -74,9 +74,7 @@ def start(
     saved = savepoints.find(begin.removeprefix(SAVEPOINT), settings) if begin.startswith(SAVEPOINT) else None
     base = saved.generation if saved else base
     request = Request(name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value)
-    planned = plan(
-        request, settings, registry, Log(settings.kafka_bootstrap), by_place(saved.offsets) if saved else None
-    )
+    planned = plan(request, settings, registry, Log(settings.kafka_bootstrap), saved.offsets if saved else None)
     if ref:
         run.checkout(ref, settings)
         planned = planned.model_copy(update={"ref": ref})

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from connectors.kafka.offsets import Log, Positions
+from connectors.kafka.offsets import Log
 from infra.contract.jobs import Topics
+from infra.contract.offsets import Offsets
 from infra.contract.topics import GENERATION, LIVE, Topic, TopicMap, load_topics
 from infra.errors import UserError
 from jobs.runtime.job_settings import load_job_settings
-from jobs.runtime.replay import Offsets, Replay
+from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.replay.registry import CHAIN, Generation, Registry
@@ -40,7 +41,7 @@ class Request:
 
 
 def plan(
-    request: Request, settings: Settings, registry: Registry, log: Log, start: Positions | None = None
+    request: Request, settings: Settings, registry: Registry, log: Log, start: Offsets | None = None
 ) -> Generation:
     """The generation that was asked for; nothing is written yet. `start` is where a savepoint stands.
 
@@ -113,7 +114,7 @@ def _check_name(name: str, registry: Registry) -> None:
         )
 
 
-def _replay(request: Request, starts: Positions, topics: list[str], log: Log) -> Replay:
+def _replay(request: Request, starts: Offsets, topics: list[str], log: Log) -> Replay:
     ends = log.ends(topics)
     if request.until not in ("latest", "follow"):
         ends = log.at(topics, parse_time(request.until))
@@ -121,25 +122,12 @@ def _replay(request: Request, starts: Positions, topics: list[str], log: Log) ->
     for (topic, partition), end in ends.items():
         backlog[topic] += max(0, end - starts[topic, partition])
     return Replay(
-        start=by_topic(starts),
-        end={} if request.until == "follow" else by_topic(ends),
+        start=starts,
+        end={} if request.until == "follow" else ends,
         backlog=backlog,
         where=request.where,
         max_rate=request.max_rate,
     )
-
-
-def by_topic(positions: Positions) -> Offsets:
-    """As topic -> partition -> offset."""
-    found: Offsets = {}
-    for (topic, partition), offset in positions.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found
-
-
-def by_place(offsets: Offsets) -> Positions:
-    """As (topic, partition) -> offset."""
-    return {(topic, number): offset for topic, partitions in offsets.items() for number, offset in partitions.items()}
 
 
 def _changes(options: Sequence[str], jobs: Collection[str]) -> dict[str, str]:

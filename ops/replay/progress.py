@@ -1,13 +1,12 @@
 """How far a generation has come, from what its jobs have committed."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connectors.kafka.offsets import Log, Positions, missing
+from connectors.kafka.offsets import Log, missing
+from infra.contract.offsets import Offsets
 from infra.contract.topics import TopicMap
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
-from ops.replay.plan import by_place
 from ops.replay.registry import Generation
 
 
@@ -33,8 +32,8 @@ class Watched:
         groups = self.groups()
         first = next(iter(groups))
         ends = self.target(first)
-        starts = by_place(self.generation.replay.start)
-        at = self._positions(first, ends, starts)
+        starts = self.generation.replay.start
+        at = self._offsets(first, ends, starts)
         left = missing(at, ends)
         done = sum(max(0, offset - starts.get(place, 0)) for place, offset in at.items())
         unfinished = {place: offset for place, offset in at.items() if offset < ends[place]} or at
@@ -63,23 +62,23 @@ class Watched:
             found[name(self.generation.jobs[0])] = tuple(restored)
         return found
 
-    def target(self, group: str) -> Positions:
+    def target(self, group: str) -> Offsets:
         """Up to where a group has to read: the plan's end for the first one, else its topics' end as of now."""
         topics = self.groups()[group]
         if group == next(iter(self.groups())) and self.generation.replay.end:
-            return by_place(self.generation.replay.end)
+            return self.generation.replay.end
         return self.log.ends(topics)
 
-    def behind(self, group: str, ends: Positions | None = None) -> int:
+    def behind(self, group: str, ends: Offsets | None = None) -> int:
         """Offsets before `ends`, or the target, that a group has not committed yet."""
         ends = self.target(group) if ends is None else ends
-        return missing(self._positions(group, ends, by_place(self.generation.replay.start)), ends)
+        return missing(self._offsets(group, ends, self.generation.replay.start), ends)
 
-    def _positions(self, group: str, places: Positions, starts: Positions) -> Positions:
+    def _offsets(self, group: str, partitions: Offsets, starts: Offsets) -> Offsets:
         """Where a group stands; where it has read nothing yet, that is its start, or the log's."""
-        committed = self.log.committed(group, places)
-        lows: Mapping[tuple[str, int], int] = self.log.starts({topic for topic, _ in places})
-        return {place: max(offset, starts.get(place, 0), lows[place]) for place, offset in committed.items()}
+        committed = self.log.committed(group, partitions)
+        lows = self.log.starts({topic for topic, _ in partitions})
+        return {at: max(offset, starts.get(at, 0), lows[at]) for at, offset in committed.items()}
 
 
 class CatchUp:
@@ -88,7 +87,7 @@ class CatchUp:
     def __init__(self, generations: Watched) -> None:
         self.of = generations
         self._waiting = list(generations.groups())
-        self._ends: Positions | None = None
+        self._ends: Offsets | None = None
 
     def look(self) -> str | None:
         """None once all have; otherwise the group that is being waited for."""

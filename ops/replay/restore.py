@@ -15,24 +15,26 @@ from itertools import accumulate, chain, pairwise, repeat
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from connectors.kafka import admin
-from connectors.kafka.client import client_config
-from connectors.kafka.offsets import Log, patient
-from connectors.sinks.kafka import Headers, open_consumer
+from connectors.kafka.client import fetch_committed, open_consumer
+from connectors.kafka.offsets import Log
+from connectors.kafka.retries import retrying
+from connectors.kafka.security import client_config
+from connectors.kafka.transactions import Headers, TransactionalWriter
+from infra.contract.offsets import Partition
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.runtime.replay import OFFSET_HEADER
 from jobs.runtime.settings import Settings
-from ops.replay.plan import by_topic, inputs, parse_time
+from ops.replay.plan import inputs, parse_time
 from ops.replay.registry import Generation, Registry
 from ops.savepoints.store import Store
 
 COMMIT_RECORDS = 50_000
-SECONDS = 30
 COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
 
 _log = logging.getLogger(__name__)
@@ -114,7 +116,7 @@ def _planned(generation: Generation, restored: dict[str, str], log: Log) -> Gene
         backlog[topic] += end - starts[topic, partition]
     if not sum(backlog.values()):
         raise UserError(f"--source delta: the archive holds nothing of {', '.join(restored.values())} in that time")
-    changes = {"start": by_topic(starts), "end": by_topic(ends), "backlog": backlog, "restored": restored}
+    changes = {"start": starts, "end": ends, "backlog": backlog, "restored": restored}
     replay = generation.replay.model_copy(update=changes)
     return generation.model_copy(update={"replay": replay, "state": "replaying"})
 
@@ -129,16 +131,16 @@ class _Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         written = 0
-        stretch: _Stretch | None = None
+        writer: _PartitionWriter | None = None
         for batch in batches:
             for row in _rows(batch):
-                if stretch is None or stretch.original != row[:2]:
-                    if stretch:
-                        stretch.end()
-                    stretch = _Stretch(self.bootstrap, self.query, row[:2], self.targets[row[0]])
-                written += stretch.add(row)
-        if stretch:
-            stretch.end()
+                if writer is None or writer.original != row[:2]:
+                    if writer:
+                        writer.end()
+                    writer = _PartitionWriter(self.bootstrap, self.query, row[:2], self.targets[row[0]])
+                written += writer.add(row)
+        if writer:
+            writer.end()
         yield pa.RecordBatch.from_pydict({"written": [written]})
 
 
@@ -163,32 +165,23 @@ def headers_of(column: pa.ListArray) -> Iterable[Headers | None]:
     return [pairs[begin:end] for begin, end in pairwise(chain([0], ends))]
 
 
-class _Stretch:
-    """One partition that is being restored."""
+class _PartitionWriter:
+    """Restores one partition, in transactions of COMMIT_RECORDS records, going on from where an earlier run came to."""
 
-    def __init__(self, bootstrap: str, query: str, original: tuple[str, int], target: str) -> None:
-        self.original = original
-        self.place = TopicPartition(target, original[1])
-        self._producer = Producer(
-            {
-                **client_config(bootstrap),
-                "transactional.id": f"{query}-{target}-{original[1]}",
-                "linger.ms": 20,
-                "compression.type": "lz4",
-                "message.max.bytes": 10_000_000,
-            },
-            logger=_log,
-        )
-        self._producer.init_transactions(SECONDS)
-        # Now every earlier transaction is decided, and the position final.
-        with open_consumer(client_config(bootstrap), query) as consumer:
+    def __init__(self, bootstrap: str, query: str, original: Partition, target: str) -> None:
+        self.original, self.target = original, target
+        connection = client_config(bootstrap)
+        settings = {"linger.ms": 20, "compression.type": "lz4", "message.max.bytes": 10_000_000, "logger": _log}
+        self._writer = TransactionalWriter(connection, f"{query}-{target}-{original[1]}", settings)
+        # Now every earlier transaction is decided, and the offset final.
+        with open_consumer(connection, query) as consumer:
             self._group = consumer.consumer_group_metadata()
             self._next = self._committed(consumer)
         self._open = 0
 
-    @patient
     def _committed(self, consumer: Consumer) -> int:
-        (found,) = consumer.committed([self.place], timeout=SECONDS)
+        wanted = [TopicPartition(self.target, self.original[1])]
+        (found,) = retrying(300, pause_seconds=0.5)(lambda: fetch_committed(consumer, wanted))
         return max(0, found.offset)
 
     def add(self, row: Sequence[Any]) -> bool:
@@ -197,14 +190,9 @@ class _Stretch:
         if offset < self._next:
             return False
         if not self._open:
-            self._producer.begin_transaction()
+            self._writer.begin()
         headers = [*(headers or ()), (OFFSET_HEADER, str(offset).encode())]
-        while True:
-            try:
-                self._producer.produce(self.place.topic, value, key, partition, None, None, max(1, timestamp), headers)
-                break
-            except BufferError:
-                self._producer.poll(0.5)
+        self._writer.produce([(self.target, partition, key, value, max(1, timestamp), headers)])
         self._next, self._open = offset + 1, self._open + 1
         if self._open == COMMIT_RECORDS:
             self.end()
@@ -214,7 +202,6 @@ class _Stretch:
         """Commit what is open."""
         if not self._open:
             return
-        position = TopicPartition(self.place.topic, self.place.partition, self._next)
-        self._producer.send_offsets_to_transaction([position], self._group, SECONDS)
-        self._producer.commit_transaction(SECONDS)
+        self._writer.send_offsets([TopicPartition(self.target, self.original[1], self._next)], self._group)
+        self._writer.commit()
         self._open = 0

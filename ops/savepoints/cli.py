@@ -1,4 +1,4 @@
-"""`kappa savepoint`: a job's checkpoint, positions and markers, kept for later."""
+"""`kappa savepoint`: a job's checkpoint, offsets and markers, kept for later."""
 
 import json
 import sys

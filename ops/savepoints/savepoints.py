@@ -1,4 +1,4 @@
-"""Savepoints: a job's checkpoint, positions and progress markers as of one batch, to be started from again.
+"""Savepoints: a job's checkpoint, offsets and progress markers as of one batch, to be started from again.
 
 A savepoint is a folder beside the checkpoints: `checkpoint/` is the copy; `savepoint.json`, written last, says where it
 fits. It may be taken from a job that runs; the job doesn't notice.
@@ -7,30 +7,31 @@ fits. It may be taken from a job that runs; the job doesn't notice.
 import io
 import tarfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from pydantic import BaseModel, ConfigDict
 from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import open_consumer, topic_partitions
+from connectors.kafka.markers import Marker, ProgressSettings, list_slots, read_markers
 from connectors.kafka.offsets import Log
-from connectors.sinks.kafka import SinkSettings, open_consumer, read_markers
+from infra.contract.offsets import StoredOffsets
 from infra.contract.topics import LIVE, TopicMap
 from infra.errors import UserError
 from jobs.runtime.fold import KEY
 from jobs.runtime.job import Fold
 from jobs.runtime.job_settings import load_job_settings
+from jobs.runtime.offset_log import OffsetLogEntry
 from jobs.runtime.packed_state import Parts, unpack
-from jobs.runtime.replay import Offsets
 from jobs.runtime.settings import Settings
 from jobs.statistics.state import PLACE
 from jobs.table import JOBS
-from ops.replay.plan import by_place
 from ops.replay.registry import Generation
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
@@ -59,14 +60,19 @@ class Savepoint(BaseModel):
     batch: int  # the last that is done in it
     planned: bool  # whether the next one has its offsets already
     run: str  # the checkpoint's identity
-    offsets: Offsets
+    offsets: StoredOffsets
     sources: tuple[str, ...]
     markers: tuple[SavedMarker, ...]
-    driver: int  # batches that the driver has closed
+    driver: int  # batches that the driver has committed
     shuffle_partitions: int
     settings: dict[str, Any]
     layout: dict[str, list[str]]  # of the packed state
     shards: int
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics whose offsets it holds, in their order."""
+        return list(dict.fromkeys(topic for topic, _ in self.offsets))
 
     @property
     def is_settled(self) -> bool:
@@ -108,7 +114,7 @@ def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkS
     copy = store_of(name, settings) / "checkpoint"
     query, run = settings.query_of(job), str(orjson.loads(copy.read("metadata"))["id"])
     states = shards(spark, settings.savepoint_of(name) + "/checkpoint") if job != "enrichment" else {}
-    offsets, sources = _offsets(copy, batch)
+    plan = OffsetLogEntry.parse(copy.read(f"offsets/{batch}").decode())
     return Savepoint(
         name=name,
         job=job,
@@ -116,9 +122,9 @@ def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkS
         batch=batch,
         planned=batch + 1 in copy.batches("offsets"),
         run=run,
-        offsets=offsets,
-        sources=sources,
-        markers=tuple(_markers(SinkSettings(settings.kafka_bootstrap, query, run, client=settings.client()))),
+        offsets=plan.offsets(),
+        sources=tuple(sorted(plan.sources)),
+        markers=_markers(_tasks(settings, query, run)),
         driver=max((m.done for m in _markers(_driver(settings, query, run))), default=0),
         shuffle_partitions=partitions(copy) if states else settings.shuffle_partitions,
         settings=_as_saved(load_job_settings(JOBS[job])),
@@ -127,25 +133,17 @@ def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkS
     )
 
 
-def _offsets(checkpoint: Store, batch: int) -> tuple[Offsets, tuple[str, ...]]:
-    lines = [line.split(":", 1) for line in checkpoint.read(f"offsets/{batch}").decode().splitlines()[2:]]
-    offsets: Offsets = {}
-    for _, text in lines:
-        for topic, found in orjson.loads(text).items():
-            offsets[topic] = {int(number): offset for number, offset in found.items()}
-    return offsets, tuple(sorted(name for name, _ in lines))
+def _tasks(settings: Settings, query: str, run: str) -> ProgressSettings:
+    return ProgressSettings(settings.kafka_bootstrap, query, run, client=settings.client())
 
 
-def _driver(settings: Settings, query: str, run: str) -> SinkSettings:
-    return SinkSettings(settings.kafka_bootstrap, f"{query}.driver", run, client=settings.client())
+def _driver(settings: Settings, query: str, run: str) -> ProgressSettings:
+    return _tasks(settings, f"{query}.driver", run)
 
 
-def _markers(sink: SinkSettings) -> Iterator[SavedMarker]:
-    with open_consumer(sink.connection, sink.group, "read_uncommitted") as consumer:
-        slots = list(consumer.list_topics(sink.progress_topic, 30).topics[sink.progress_topic].partitions)
-        for slot in slots:
-            for marker in read_markers(sink, consumer, [slot]):
-                yield SavedMarker(slot=slot, done=marker.done, tasks=marker.tasks)
+def _markers(progress: ProgressSettings) -> tuple[SavedMarker, ...]:
+    markers = read_markers(progress, list_slots(progress), "read_uncommitted")
+    return tuple(SavedMarker(slot=slot, done=marker.done, tasks=marker.tasks) for slot, marker in markers.items())
 
 
 def layout(state: Parts) -> dict[str, list[str]]:
@@ -215,8 +213,8 @@ def check_fits(saved: Savepoint, settings: Settings, own: BaseSettings | None, t
         raise UserError(
             f"savepoint {saved.name!r}: reads the sources {', '.join(sorted(gone))}, the job no longer{anew}"
         )
-    read = {topic.name for names in reads.values() for topic in names} | _own(saved, topics).keys()
-    if gone := saved.offsets.keys() - read:
+    known = {topic.name for names in reads.values() for topic in names} | _own(saved, topics).keys()
+    if gone := set(saved.topics) - known:
         raise UserError(
             f"savepoint {saved.name!r}: reads the topics {', '.join(sorted(gone))}, "
             f"generation {settings.generation!r} doesn't{anew}"
@@ -228,7 +226,7 @@ def _own(saved: Savepoint, topics: TopicMap) -> dict[str, str]:
     """Topics of the savepoint's generation -> those that this one has of its own instead."""
     suffix = "" if saved.generation == LIVE else f".{saved.generation}"
     names = {key + suffix: topic.name for key, topic in topics.topics.items() if topic.is_derived and topics.owns(key)}
-    return {then: now for then, now in names.items() if then in saved.offsets and then != now}
+    return {then: now for then, now in names.items() if then in saved.topics and then != now}
 
 
 def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> str:
@@ -245,18 +243,18 @@ def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> str:
 
 
 def _check_offsets(saved: Savepoint, log: Log, anew: str) -> None:
-    known = {topic for topic, _ in log.places(log.admin.list_topics(timeout=30).topics)}
-    for topic in saved.offsets:
+    known = {topic for topic, _ in log.partitions(log.admin.list_topics(timeout=30).topics)}
+    for topic in saved.topics:
         if topic not in known:
             raise UserError(
                 f"savepoint {saved.name!r}: topic {topic!r} is not on {log.bootstrap}; is it another cluster?"
             )
-    starts, ends = log.starts(saved.offsets), log.ends(saved.offsets)
-    for place, offset in by_place(saved.offsets).items():
-        if not starts.get(place, 0) <= offset <= ends.get(place, -1):
+    starts, ends = log.starts(saved.topics), log.ends(saved.topics)
+    for at, offset in saved.offsets.items():
+        if not starts.get(at, 0) <= offset <= ends.get(at, -1):
             raise UserError(
-                f"savepoint {saved.name!r}: stands at offset {offset} of {place[0]}/{place[1]}, which now holds "
-                f"{starts.get(place, 0)} to {ends.get(place, 0)}: retention took it, or it is another cluster{anew}"
+                f"savepoint {saved.name!r}: stands at offset {offset} of {at[0]}/{at[1]}, which now holds "
+                f"{starts.get(at, 0)} to {ends.get(at, 0)}: retention took it, or it is another cluster{anew}"
             )
 
 
@@ -270,9 +268,7 @@ def restore(saved: Savepoint, settings: Settings, own_settings: BaseSettings | N
     """
     check_fits(saved, settings, own_settings, topics, Log(settings.kafka_bootstrap))
     query = settings.query_of(saved.job)
-    done = [
-        m.done for m in _markers(SinkSettings(settings.kafka_bootstrap, query, saved.run, client=settings.client()))
-    ]
+    done = [m.done for m in _markers(_tasks(settings, query, saved.run))]
     done += [m.done for m in _markers(_driver(settings, query, saved.run))]
     same = settings.generation == saved.generation
     if done and not (same and saved.fits(done)):
@@ -308,39 +304,32 @@ def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str, own: Ma
 
 def _at_beginning(entry: bytes, own: Mapping[str, str]) -> bytes:
     """An entry of the offset log in which the generation's own topics take the places of others, unread."""
-    version, metadata, *sources = entry.decode().splitlines()
-    for number, line in enumerate(sources):
-        source, text = line.split(":", 1)
-        read = orjson.loads(text)
-        for then, now in own.items():
-            if then in read:
-                read[now] = dict.fromkeys(read.pop(then), 0)
-        sources[number] = f"{source}:{orjson.dumps(read).decode()}"
-    return "\n".join([version, metadata, *sources]).encode()
+    plan = OffsetLogEntry.parse(entry.decode())
+    sources = {
+        name: {(own.get(topic, topic), at): 0 if topic in own else offset for (topic, at), offset in offsets.items()}
+        for name, offsets in plan.sources.items()
+    }
+    return replace(plan, sources=sources).format().encode()
 
 
 def _put_markers(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str], *, same: bool) -> None:
-    query, driver = settings.query_of(saved.job), _driver(settings, settings.query_of(saved.job), identity)
-    sink = SinkSettings(settings.kafka_bootstrap, query, identity, client=settings.client())
+    query = settings.query_of(saved.job)
+    tasks, driver = _tasks(settings, query, identity), _driver(settings, query, identity)
     # In a new generation nothing of a batch beyond the savepoint's is written.
-    markers = [m if same else m.model_copy(update={"done": saved.batch + 1}) for m in saved.markers]
-    _commit(sink.bootstrap, sink.group, [_position(sink, m.slot, m.done, m.tasks) for m in markers])
-    _commit(sink.bootstrap, driver.group, [_position(driver, 0, saved.driver if same else saved.batch + 1, 1)])
-    offsets = {topic: found for topic, found in saved.offsets.items() if topic not in own}
-    _commit(sink.bootstrap, query, [TopicPartition(*place, offset) for place, offset in by_place(offsets).items()])
+    done = {m.slot: m.done if same else saved.batch + 1 for m in saved.markers}
+    _commit(tasks, tasks.group, [_marker(tasks, m.slot, done[m.slot], m.tasks) for m in saved.markers])
+    _commit(driver, driver.group, [_marker(driver, 0, saved.driver if same else saved.batch + 1, 1)])
+    offsets = {(topic, at): offset for (topic, at), offset in saved.offsets.items() if topic not in own}
+    _commit(tasks, query, topic_partitions(offsets))
 
 
-def _position(sink: SinkSettings, slot: int, done: int, tasks: int) -> TopicPartition:
-    metadata = orjson.dumps({"run": sink.run, "tasks": tasks}).decode()
-    return TopicPartition(sink.progress_topic, slot, done, metadata=metadata)
+def _marker(progress: ProgressSettings, slot: int, done: int, tasks: int) -> TopicPartition:
+    return Marker(done, progress.run, tasks).committable(progress.progress_topic, slot)
 
 
-def _commit(bootstrap: str, group: str, positions: list[TopicPartition]) -> None:
-    consumer = Consumer(client_config(bootstrap, **{"group.id": group, "enable.auto.commit": False}))
-    try:
-        consumer.commit(offsets=positions, asynchronous=False)
-    finally:
-        consumer.close()
+def _commit(progress: ProgressSettings, group: str, offsets: list[TopicPartition]) -> None:
+    with open_consumer(progress.connection, group) as consumer:
+        consumer.commit(offsets=offsets, asynchronous=False)
 
 
 def export(saved: Savepoint, settings: Settings, file: Path) -> None:

@@ -15,11 +15,12 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, 
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from connectors.kafka.admin import apply, connect
+from connectors.kafka.offsets import latest_offsets
 from infra.contract.topics import TopicMap
 from infra.jars import default_jars
 from infra.local import LocalServers
 from jobs.runtime.settings import Settings
-from jobs.runtime.watermarks import last_watermarks, latest_offsets
+from jobs.runtime.watermarks import last_watermarks
 from jobs.table import JOBS as JOB_TABLE
 from ops.launcher import topics_of
 from tests.chaos.processes import Job

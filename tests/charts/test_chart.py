@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from charts.readme import readme
-from connectors.kafka.client import KafkaSecurity
+from connectors.kafka.security import KafkaSecurity
 from jobs.runtime.settings import Settings
 from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, SCHEMAS, TOOLS, find, helm, render
 

@@ -20,7 +20,7 @@ def middle(chain: Chain):
     """A savepoint `middle` of the live detector, taken between two of its batches while it ran; it went on since."""
     process = chain.start("run", "all")
     log = Log(chain.settings.kafka_bootstrap)
-    before = log.committed(GROUP, log.places(["statistics"]))
+    before = log.committed(GROUP, log.partitions(["statistics"]))
     chain.feed(120)
     while log.committed(GROUP, before) == before:
         assert process.poll() is None

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 
 from connectors.kafka.admin import apply, connect
-from connectors.kafka.offsets import Log, Positions, missing
+from connectors.kafka.offsets import Log, missing
+from infra.contract.offsets import Offsets
 from infra.contract.topics import load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
@@ -107,10 +108,10 @@ class Lab:
 
     def position(self, stage: str) -> tuple[int, int]:
         """Records that a stage has read, and those that it has not read yet."""
-        each = [self._positions(group, read) for group, read in self.groups(stage).items()]
+        each = [self._offsets(group, read) for group, read in self.groups(stage).items()]
         return sum(sum(done.values()) for done, _ in each), sum(missing(done, ends) for done, ends in each)
 
-    def _positions(self, group: str, topics: tuple[str, ...]) -> tuple[Positions, Positions]:
+    def _offsets(self, group: str, topics: tuple[str, ...]) -> tuple[Offsets, Offsets]:
         ends = self.log.ends(topics)
         return self.log.committed(group, ends), ends
 

@@ -12,10 +12,10 @@ from typing import Annotated
 
 import orjson
 import typer
-from confluent_kafka import Producer
 
-from connectors.kafka.client import client_config
+from connectors.kafka.client import make_producer
 from connectors.kafka.offsets import Log
+from connectors.kafka.security import client_config
 from ops.simulator import cloud, signals
 from ops.simulator.encode import INVENTORY_TOPIC, LINES_TOPIC, METRICS_TOPIC, MetricTemplate, metric_line
 
@@ -58,7 +58,7 @@ class Sender:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.topic, self.log, self.sent = topic, Log(bootstrap), 0
         settings = {"enable.idempotence": True, "acks": "all", "compression.type": "lz4", "linger.ms": 50}
-        self.producer = Producer(client_config(bootstrap, **settings))
+        self.producer = make_producer(client_config(bootstrap), settings)
         self.before = self._end()
 
     def send(self, key: bytes, values: list[bytes]) -> None:

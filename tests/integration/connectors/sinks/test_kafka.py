@@ -10,7 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
-from connectors.sinks.kafka import ProgressError, TransactionalSink, Writer
+from connectors.kafka.markers import MarkedWriter, ProgressError
+from connectors.sinks.kafka import TransactionalSink
 
 
 def expected(rows):
@@ -18,7 +19,7 @@ def expected(rows):
 
 
 def output(scene, value, timestamp=1_000):
-    """A row as `Writer.produce` takes it."""
+    """A row as `MarkedWriter.produce` takes it."""
     return (scene.topic, -1, b"machine", value.encode(), timestamp, None)
 
 
@@ -142,23 +143,23 @@ def test_a_task_whose_writer_was_fenced_between_two_batches_goes_on_with_a_new_o
     sink = TransactionalSink(scene.settings)
     rows = [scene.row(number) for number in range(18)]
     sink.write(scene.frame(rows[:9]), 0)
-    Writer(scene.settings, 1)
+    MarkedWriter(scene.settings, 1)
     sink.write(scene.frame(rows[9:]), 1)
     assert scene.values() == expected(rows)
 
 
 def test_a_writer_that_was_superseded_is_fenced_and_its_rows_never_show(scene):
-    zombie = Writer(scene.settings, 0)
-    assert zombie.begin(0, 1)
+    zombie = MarkedWriter(scene.settings, 0)
+    assert zombie.begin_batch(0, 1)
     zombie.produce([output(scene, "of the zombie")])
     zombie.producer.flush(10)
     assert scene.values("read_uncommitted") == ["of the zombie"]
 
-    heir = Writer(scene.settings, 0)
+    heir = MarkedWriter(scene.settings, 0)
     with pytest.raises(KafkaException) as refused:
         zombie.commit()
     assert refused.value.args[0].code() == KafkaError._FENCED
-    assert heir.begin(0, 1)
+    assert heir.begin_batch(0, 1)
     heir.produce([output(scene, "of the heir")])
     heir.commit()
     zombie.abandon()
@@ -168,8 +169,8 @@ def test_a_writer_that_was_superseded_is_fenced_and_its_rows_never_show(scene):
 
 def test_a_killed_writer_does_not_hold_up_the_restart(scene):
     """It leaves its marker in an open transaction, which the broker would keep for the transaction timeout: 60 s."""
-    killed = Writer(scene.settings, 1)
-    killed.begin(0, 3)
+    killed = MarkedWriter(scene.settings, 1)
+    killed.begin_batch(0, 3)
     killed.produce([output(scene, "of the dead")])
     killed.producer.flush(10)
 
@@ -183,8 +184,8 @@ def test_a_killed_writer_does_not_hold_up_the_restart(scene):
 def test_a_batch_that_was_committed_in_part_is_completed(scene):
     """Killed between the commits of its tasks: the batch's rows of task 1 are there, those of 0 and 2 are not."""
     rows = [scene.row(number) for number in range(9)]
-    writer = Writer(scene.settings, 1)
-    writer.begin(0, 3)
+    writer = MarkedWriter(scene.settings, 1)
+    writer.begin_batch(0, 3)
     writer.produce([output(scene, row["value"]) for row in rows[3:6]])
     writer.commit()
 
@@ -194,13 +195,13 @@ def test_a_batch_that_was_committed_in_part_is_completed(scene):
 
 
 def test_a_commit_whose_answer_was_lost_is_found_by_the_next_writer(scene):
-    first = Writer(scene.settings, 0)
-    first.begin(0, 1)
+    first = MarkedWriter(scene.settings, 0)
+    first.begin_batch(0, 1)
     first.produce([output(scene, "once")])
     first.commit()
     del first  # dead before it told anyone
 
-    assert Writer(scene.settings, 0).begin(0, 1) is False
+    assert MarkedWriter(scene.settings, 0).begin_batch(0, 1) is False
     assert scene.values() == ["once"]
 
 
@@ -218,8 +219,8 @@ def test_another_number_of_tasks_is_refused_by_a_sink_that_goes_on_after_a_failu
     sink = TransactionalSink(scene.settings)
     rows = [scene.row(number) for number in range(9)]
     sink.write(scene.frame(rows, tasks=3), 0)
-    partial = Writer(scene.settings, 2)
-    partial.begin(1, 3)
+    partial = MarkedWriter(scene.settings, 2)
+    partial.begin_batch(1, 3)
     partial.commit()
 
     with pytest.raises(Py4JJavaError):
@@ -230,8 +231,8 @@ def test_another_number_of_tasks_is_refused_by_a_sink_that_goes_on_after_a_failu
 
 def test_another_checkpoint_is_refused_before_a_good_writer_is_fenced(scene):
     TransactionalSink(scene.settings).write(scene.frame([scene.row(1)]), 0)
-    working = Writer(scene.settings, 0)
-    working.begin(1, 3)
+    working = MarkedWriter(scene.settings, 0)
+    working.begin_batch(1, 3)
     working.produce([output(scene, "goes on")])
 
     with pytest.raises(ProgressError, match=r"belong to checkpoint run-1, this one is run-2.*A lost checkpoint"):

@@ -9,12 +9,13 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from connectors.kafka.admin import connect
-from connectors.sinks.kafka import ProgressError, SinkSettings
+from connectors.kafka.markers import ProgressError
+from connectors.kafka.offsets import latest_offsets
+from connectors.sinks.kafka import SinkSettings
 from infra.jars import default_jars
 from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.kafka import KafkaBroker
 from jobs.runtime.commits import BatchCommitter, TakenOverError
-from jobs.runtime.watermarks import latest_offsets
 from tests.integration.conftest import free_ports
 from tests.waiting import until
 
@@ -22,7 +23,7 @@ from tests.waiting import until
 @pytest.fixture
 def settings(servers) -> SinkSettings:
     """Of a query of this test's own; its input topic `<query>.in` holds 10 records in each of two partitions."""
-    query = f"closing-{uuid.uuid4().hex[:8]}"
+    query = f"commits-{uuid.uuid4().hex[:8]}"
     admin = connect(servers.bootstrap)
     for creation in admin.create_topics([NewTopic(f"{query}.in", 2, 1), NewTopic(f"{query}.progress", 2, 1)]).values():
         creation.result()
@@ -33,7 +34,7 @@ def settings(servers) -> SinkSettings:
     return SinkSettings(servers.bootstrap, query, "run-1", f"{query}.progress", 60_000)
 
 
-def positions(settings, first, second):
+def offsets(settings, first, second):
     return {(f"{settings.query}.in", 0): first, (f"{settings.query}.in", 1): second}
 
 
@@ -57,7 +58,7 @@ def describe(settings):
 
 
 def test_the_real_tool_shows_a_jobs_lag(settings):
-    BatchCommitter(settings).commit(0, positions(settings, 10, 4))
+    BatchCommitter(settings).commit(0, offsets(settings, 10, 4))
 
     topic = f"{settings.query}.in"
     assert describe(settings) == [(topic, "0", "10", "10", "0"), (topic, "1", "4", "10", "6")]
@@ -65,33 +66,33 @@ def test_the_real_tool_shows_a_jobs_lag(settings):
 
 def test_a_second_copy_of_a_job_ends_the_first(settings):
     first = BatchCommitter(settings)
-    first.commit(0, positions(settings, 1, 1))
+    first.commit(0, offsets(settings, 1, 1))
     second = BatchCommitter(settings)
     with pytest.raises(TakenOverError, match="another copy of this job runs"):
-        first.commit(1, positions(settings, 2, 2))
-    second.commit(1, positions(settings, 3, 3))
+        first.commit(1, offsets(settings, 2, 2))
+    second.commit(1, offsets(settings, 3, 3))
 
 
 def test_a_second_copy_with_another_checkpoint_is_refused_and_the_first_goes_on(settings):
     first = BatchCommitter(settings)
-    first.commit(0, positions(settings, 1, 1))
+    first.commit(0, offsets(settings, 1, 1))
     other = SinkSettings(settings.bootstrap, settings.query, "run-2", settings.progress_topic, 60_000)
     with pytest.raises(ProgressError, match="belong to checkpoint run-1, this one is run-2"):
         BatchCommitter(other)
-    first.commit(1, positions(settings, 2, 2))
+    first.commit(1, offsets(settings, 2, 2))
 
 
-def test_a_closed_batch_is_not_closed_again(settings):
+def test_a_committed_batch_is_not_committed_again(settings):
     """Its watermarks would be told twice."""
     BatchCommitter(settings).commit(
-        0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)]
+        0, offsets(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)]
     )
     again = BatchCommitter(settings)
     again.check(0)
-    again.commit(0, positions(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)])
+    again.commit(0, offsets(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)])
 
     with pytest.raises(ProgressError, match="the checkpoint is an old copy"):
-        again.commit(-1, positions(settings, 1, 1))
+        again.commit(-1, offsets(settings, 1, 1))
     assert watermarks(settings) == [b"watermark"]
 
 

@@ -4,7 +4,7 @@ import orjson
 
 from infra.contract import schemas
 from jobs.indexer.batch import KEPT_BYTES, REFUSED, UNREADABLE, Fault, Message, convert, reject
-from jobs.indexer.intake import positions
+from jobs.indexer.intake import next_offsets
 from tests.unit.jobs.indexer.test_documents import NOVELTY, REJECTED, STATISTICS
 
 KINDS = {"statistics": "statistics", "novelties": "novelties", "events.rejected": "rejected"}
@@ -55,9 +55,9 @@ def test_tombstones_and_ends_of_partitions_have_no_documents():
     assert (batch.documents, batch.faults) == ({}, [])
 
 
-def test_positions_are_what_comes_next():
+def test_the_next_offsets_are_what_comes_next():
     messages = [message("a", 3, b""), message("b", 9, b""), message("a", 4, b""), Message("b", 0, 12, 12)]
-    assert positions(messages) == {("a", 0): 5, ("b", 0): 12}
+    assert next_offsets(messages) == {("a", 0): 5, ("b", 0): 12}
 
 
 def test_a_rejected_record_tells_where_it_came_from_and_why():

@@ -26,19 +26,28 @@ def test_without_a_plan_everything_is_read():
 
 
 def test_sources_get_their_part_of_a_batch_by_backlog():
-    replay = Replay(start={"a": {0: 0}, "b": {0: 5}}, backlog={"a": 3000, "b": 1000, "c": 0})
+    replay = Replay(start={("a", 0): 0, ("b", 0): 5}, backlog={"a": 3000, "b": 1000, "c": 0})
     assert [replay.batch_records([topic], 1000, 2.0) for topic in "abc"] == [750, 250, 20]
     assert replay.starting_offsets(["b"]) == '{"b": {"0": 5}}'
 
 
+def test_a_plan_is_stored_by_topic_and_partition():
+    """As the topic `generations` holds it, and has from the beginning."""
+    replay = Replay(start={("a", 0): 7, ("a", 1): 8}, end={("b", 3): 9})
+    stored = replay.model_dump(mode="json")
+    assert (stored["start"], stored["end"]) == ({"a": {"0": 7, "1": 8}}, {"b": {"3": 9}})
+    assert Replay.model_validate_json(replay.model_dump_json()) == replay
+    assert Replay.model_validate_json('{"start": {"a": {"0": 7}}, "end": {}}') == Replay(start={("a", 0): 7})
+
+
 def test_the_rate_bounds_a_batch():
-    replay = Replay(start={"a": {0: 0}}, backlog={"a": 10}, max_rate=100)
+    replay = Replay(start={("a", 0): 0}, backlog={"a": 10}, max_rate=100)
     assert replay.batch_records(["a"], 20_000, 2.0) == 200
     assert replay.batch_records(["a"], 50, 2.0) == 50
 
 
 def test_nothing_after_the_end_is_taken(rows):
-    replay = Replay(end={"events": {0: 2, 1: 0}})
+    replay = Replay(end={("events", 0): 2, ("events", 1): 0})
     found = replay.part(
         rows(("events", 0, 1, b"{}"), ("events", 0, 2, b"{}"), ("events", 1, 0, b"{}")), [load_topics()["events"]]
     )

@@ -37,15 +37,15 @@ def test_a_generation_runs_the_job_and_all_that_follow_it(planned):
 
 def test_earliest_to_follow_reads_all_and_never_ends(planned):
     found = planned()
-    assert found.replay.start == {"statistics": {0: 10, 1: 10}}
+    assert found.replay.start == {("statistics", 0): 10, ("statistics", 1): 10}
     assert found.replay.backlog == {"statistics": 170}
     assert found.follows
 
 
 def test_a_stretch_of_time_is_a_stretch_of_each_partition(planned):
     found = planned(begin="1970-01-01T00:00:20Z", until="1970-01-01T00:01:35")
-    assert found.replay.start == {"statistics": {0: 20, 1: 20}}
-    assert found.replay.end == {"statistics": {0: 95, 1: 90}}
+    assert found.replay.start == {("statistics", 0): 20, ("statistics", 1): 20}
+    assert found.replay.end == {("statistics", 0): 95, ("statistics", 1): 90}
     assert found.replay.backlog == {"statistics": 145}
     assert found.begin_ms == 20_000
 
@@ -66,7 +66,7 @@ def test_the_promoted_generation_is_the_base():
     registry = Registry({"v2": Generation(name="v2", base="live", jobs=CHAIN)}, Promotion(generation="v2"))
     found = plan(Request("v3", "detector"), Settings(), registry, OneRecordASecond())
     assert found.base == "v2"
-    assert found.replay.start == {"statistics.v2": {0: 10, 1: 10}}
+    assert found.replay.start == {("statistics.v2", 0): 10, ("statistics.v2", 1): 10}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class Log:
         def list_topics(timeout):
             return type("Metadata", (), {"topics": ["statistics"]})
 
-    def places(self, topics):
+    def partitions(self, topics):
         return [("statistics", 0)]
 
     def starts(self, topics):
@@ -52,7 +52,7 @@ def saved(settings):
         batch=7,
         planned=False,
         run="run-1",
-        offsets={"statistics": {0: 40}},
+        offsets={("statistics", 0): 40},
         sources=("statistics",),
         markers=(SavedMarker(slot=0, done=8, tasks=2), SavedMarker(slot=1, done=8, tasks=2)),
         driver=8,
@@ -108,7 +108,7 @@ def test_a_source_that_is_gone_is_refused(saved, settings):
 
 @pytest.mark.parametrize("offset", [9, 91])
 def test_offsets_that_the_log_does_not_hold_are_refused(saved, settings, offset):
-    gone = saved.model_copy(update={"offsets": {"statistics": {0: offset}}})
+    gone = saved.model_copy(update={"offsets": {("statistics", 0): offset}})
     assert f"offset {offset} of statistics/0, which now holds 10 to 90" in refusal(gone, settings)
 
 
@@ -132,14 +132,14 @@ class EnrichmentLog(Log):
         def list_topics(timeout):
             return type("Metadata", (), {"topics": ["telemetry.lines", "events.retry"]})
 
-    def places(self, topics):
+    def partitions(self, topics):
         return [(topic, 0) for topic in topics]
 
     def starts(self, topics):
-        return dict.fromkeys(self.places(topics), 0)
+        return dict.fromkeys(self.partitions(topics), 0)
 
     def ends(self, topics):
-        return dict.fromkeys(self.places(topics), 90)
+        return dict.fromkeys(self.partitions(topics), 90)
 
 
 def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginning(saved, settings):
@@ -147,7 +147,7 @@ def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginn
     enriching = saved.model_copy(
         update={
             "job": "enrichment",
-            "offsets": {"telemetry.lines": {0: 40}, "events.retry": {0: 7}},
+            "offsets": {("telemetry.lines", 0): 40, ("events.retry", 0): 7},
             "sources": tuple(sorted(TRANSFORM.streams(load_topics()))),
             "settings": {},
             "layout": {},
@@ -165,7 +165,7 @@ def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginn
 
 
 def test_topics_that_the_generation_does_not_read_are_refused(saved, settings):
-    of_another = saved.model_copy(update={"offsets": {"statistics.v1": {0: 40}}})
+    of_another = saved.model_copy(update={"offsets": {("statistics.v1", 0): 40}})
     assert "reads the topics statistics.v1, generation 'live' doesn't" in refusal(of_another, settings)
 
 

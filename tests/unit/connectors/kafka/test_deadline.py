@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from connectors.sinks.deadline import within
+from connectors.kafka.deadline import within
 
 
 def test_it_returns_once_the_call_has():

@@ -1,0 +1,98 @@
+"""The transactional writer of the Python side; a Spark task's is KafkaTask.java.
+
+Kafka's transactions make records and consumer-group offsets visible together or not at all. `transactional.id` names
+the writer across restarts: whoever opens one fences those before it, and the broker settles what they left open.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from connectors.kafka.client import CALL_SECONDS, Connection, make_producer
+from connectors.kafka.deadline import within
+from connectors.kafka.retries import retrying
+
+Headers = list[tuple[str, str | bytes | None]]
+# topic, partition (-1: by the key's hash), key, value, timestamp in ms (0: now), headers
+Row = tuple[str, int, bytes | None, bytes | None, int, Headers | None]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How many seconds a writer gives its broker."""
+
+    retry: float = 0.0  # to get over errors that pass; 0: they are raised at once, for the caller to deal with
+    call: float = CALL_SECONDS  # for a single answer
+    # For an answer to `send_offsets`: librdkafka may never give one when the broker dies.
+    offsets: float = 2 * CALL_SECONDS
+
+
+_RAISE_AT_ONCE = Patience()
+
+
+class TransactionalWriter:
+    """A producer of one transaction after the other: begin, produce, send offsets, commit or abandon.
+
+    Opening it fences its predecessors and settles what they left open: once this is made, every earlier transaction of
+    the same id is committed or gone. Each method raises KafkaException; after one that isn't transient the transaction
+    can only be abandoned, and after a fencing error the writer is of no more use.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        transactional_id: str,
+        settings: Mapping[str, Any],
+        patience: Patience = _RAISE_AT_ONCE,
+    ) -> None:
+        """`settings` are those of the producer, e.g. `transaction.timeout.ms`."""
+        self.transactional_id, self.patience = transactional_id, patience
+        self.producer = make_producer(connection, {"transactional.id": transactional_id, **settings})
+        self._retry(lambda: self.producer.init_transactions(self.patience.call))
+
+    def _retry(self, call: Callable[[], None]) -> None:
+        retrying(self.patience.retry)(call)
+
+    def begin(self) -> None:
+        """Open a transaction."""
+        self.producer.begin_transaction()
+
+    def produce(self, rows: Iterable[Row]) -> None:
+        """Add rows to the open transaction."""
+        produce, poll = self.producer.produce, self.producer.poll
+        for topic, partition, key, value, timestamp, headers in rows:
+            while True:
+                try:
+                    # By position: keywords cost a third of the call.
+                    produce(topic, value, key, partition, None, None, timestamp, headers)
+                    break
+                except BufferError:
+                    poll(0.5)
+                except KafkaException as error:
+                    error.add_note(f"to {topic}, key {key!r}, {len(value or b'')} bytes")
+                    raise
+
+    def send_offsets(self, offsets: list[TopicPartition], group: Any) -> None:
+        """Commit offsets of a consumer group (its `consumer_group_metadata()`) with the open transaction.
+
+        Raises TimeoutError if librdkafka doesn't return.
+        """
+        send, patience = self.producer.send_offsets_to_transaction, self.patience
+        self._retry(lambda: within(patience.offsets, lambda: send(offsets, group, patience.call)))
+
+    def commit(self) -> None:
+        """Commit the transaction. No delivery reports are needed: a record that failed makes the commit fail."""
+        self._retry(lambda: self.producer.commit_transaction(self.patience.call))
+
+    def abandon(self) -> None:
+        """Give up the open transaction; what can't be aborted now is aborted when the next writer is opened."""
+        try:
+            self.producer.purge()
+            within(self.patience.call, lambda: self.producer.abort_transaction(5))
+        except (KafkaException, TimeoutError) as error:
+            _log.warning("%s: transaction left to its successor: %s", self.transactional_id, error)

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from connectors.kafka.markers import Marker, ProgressError, ProgressSettings
+
+SETTINGS = ProgressSettings("127.0.0.1:1", "kappa.live.statistics", "run-1")
+
+
+def test_names_stay_the_same_after_a_restart():
+    assert SETTINGS.transactional_id(3) == "kappa.live.statistics-3"
+    assert SETTINGS.group == "kappa.live.statistics.sink"
+
+
+def test_a_marker_is_an_offset_and_its_metadata():
+    committed = Marker(done=7, run="run-1", tasks=4).committable("sink.progress", 2)
+    assert (committed.topic, committed.partition, committed.offset) == ("sink.progress", 2, 7)
+    assert json.loads(committed.metadata) == {"run": "run-1", "tasks": 4}
+    assert Marker.of(committed) == Marker(done=7, run="run-1", tasks=4)
+
+
+def test_a_marker_of_a_java_task_is_read():
+    """Jackson writes no spaces."""
+    committed = TopicPartition("sink.progress", 0, 3, metadata='{"run":"run-1","tasks":2}')
+    assert Marker.of(committed) == Marker(done=3, run="run-1", tasks=2)
+
+
+@pytest.mark.parametrize(("batch_id", "tasks"), [(6, 4), (7, 4), (7, 9), (8, 1)])
+def test_a_marker_lets_its_batch_be_repeated_and_later_ones_follow(batch_id, tasks):
+    Marker(done=7, run="run-1", tasks=4).check(SETTINGS, batch_id, tasks)
+
+
+@pytest.mark.parametrize(
+    ("run", "batch_id", "tasks", "message"),
+    [
+        ("run-0", 7, 4, "belong to checkpoint run-0, this one is run-1"),
+        ("run-1", 5, 4, "batch 5 is to be written, but batch 6 was"),
+        ("run-1", 6, 3, "batch 6 was begun with 4 tasks and is now tried with 3"),
+    ],
+)
+def test_a_marker_refuses_what_would_lose_or_double_records(run, batch_id, tasks, message):
+    with pytest.raises(ProgressError, match=f"query kappa.live.statistics: .*{message}"):
+        Marker(done=7, run=run, tasks=4).check(SETTINGS, batch_id, tasks)
