@@ -18,10 +18,10 @@ from jobs.runtime.shard_state import Input
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take
+from jobs.statistics.rows import NANO
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import EARLY, IDLE_SERIES, Shard
 from jobs.statistics.state import ChangedLayoutError, ChangedWindowsError, State
-from jobs.statistics.windows import NANO
 from tests.unit.jobs.folds import cuts_of, fed
 
 
@@ -37,7 +37,7 @@ ALL = windows(
     {"kind": "sliding", "size": "60s", "slide": "30s"},
     {"kind": "session", "gap": "15s", "least": 2, "early": "10s"},
     {"kind": "count", "values": 3, "names": ["cpu*"]},
-    forget="50s",
+    state_ttl="50s",
 )
 INVENTORY = {"known": True, "type": "virtual", "site": "lund"}
 
@@ -140,7 +140,7 @@ def test_a_complete_window_is_told_once_with_all_its_statistics():
 def test_the_output_says_where_it_came_from_and_when_it_is():
     (window, end) = run([record(metric(101, 2.0)), record(metric(102, 2.0)), watermark(112)])
     assert (window.key, window.time_unix_nano) == ("vm-1", 110 * NANO)
-    assert window.headers == (("kappa.source", b"events/3/0-1"), ("kappa.schema", b"statistics/3"))
+    assert window.headers == (("kappa.source", b"events/3/0-1"), ("kappa.schema", b"statistics/4"))
     assert (end.key, end.value, end.time_unix_nano) == (None, watermark(112), 112 * NANO)
 
 
@@ -389,8 +389,8 @@ def test_state_of_other_windows_is_refused():
 
 def test_state_of_another_layout_is_refused(monkeypatch):
     state = folded(TEN, watermark(100))
-    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 4)
-    with pytest.raises(ChangedLayoutError, match="has the layout 3, this version 4"):
+    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 5)
+    with pytest.raises(ChangedLayoutError, match="has the layout 4, this version 5"):
         State(TEN, state)
 
 
