@@ -10,7 +10,7 @@ from infra.errors import UserError
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import fold_shards, to_records
 from jobs.runtime.job import Context, Job
-from jobs.runtime.runner import run_job, start_job
+from jobs.runtime.runner import Gate, Queries, run_queries, start_job
 from jobs.runtime.settings import Settings
 from jobs.statistics.settings import Windows, load_windows
 from jobs.statistics.shard import EARLY, Shard
@@ -18,9 +18,18 @@ from jobs.statistics.shard import EARLY, Shard
 NAME = "statistics"
 
 
+def prepare(context: Context) -> None:
+    """To be called before the query is built: is its checkpoint one of the declared windows? Raises UserError if not."""
+    settings = context.settings
+    check_windows(load_windows(), Checkpoint(context.spark, settings.checkpoint_of(NAME)), settings.generation)
+
+
 def _build(context: Context) -> DataFrame:
-    windows = load_windows()
-    check_windows(windows, Checkpoint(context.spark, context.settings.checkpoint_of(NAME)), context.settings.generation)
+    return build(context, load_windows())
+
+
+def build(context: Context, windows: Windows) -> DataFrame:
+    """The records of `statistics` and `statistics.early`, of these windows over `events`."""
     events, statistics, early = (context.topics[name].name for name in ("events", NAME, EARLY))
     folded = fold_shards(context.stream("events", events), partial(Shard, windows, early=early))
     return folded.transform(to_records, statistics, same_partition=True)
@@ -46,10 +55,14 @@ JOB = Job(
     build=_build,
 )
 
-start = partial(start_job, JOB)
+
+def start(context: Context, gate: Gate) -> Queries:
+    """The job's query, over a checkpoint of the declared windows."""
+    prepare(context)
+    return start_job(JOB, context, gate)
 
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Run the job until `stop`. Raises UserError before anything starts if the windows make no sense."""
     load_windows()
-    run_job(JOB, settings, topics, stop)
+    run_queries(NAME, start, settings, topics, stop)

@@ -85,9 +85,9 @@ def close(state: State, before: int) -> Iterator[WindowResult]:
 
 def _next_end(state: State, end: int) -> int:
     """`end`, or where nothing is open the end of the next pane that holds anything."""
-    if state.panes or any(one.is_open for one in state.open):
-        return end
     size = state.windows.pane
+    if state.panes or any(one.open_until > end - size for one in state.open):
+        return end
     return max(end, min(state.points, default=state.watermark) + size)
 
 

@@ -8,14 +8,11 @@ from pydantic import Field
 
 from jobs.statistics.emit import Record, WindowResult
 from jobs.statistics.panes import PaneSizes
-from jobs.statistics.points import Points
-from jobs.statistics.quantiles import Ints, starts_of
+from jobs.statistics.quantiles import starts_of
 from jobs.statistics.rows import NANO
-from jobs.statistics.windows.early import ByCount, Early
-from jobs.statistics.windows.kind import Closed, Nanoseconds, RowsState, Window, WindowState, in_seconds
-from jobs.statistics.windows.of_values import Shape, cut, matching, runs_of, value_results
-
-NEVER = 2**62  # ns: later than any time-out
+from jobs.statistics.windows.early import Booleans, ByCount, ByTime, Early
+from jobs.statistics.windows.kind import Closed, Nanoseconds, Window, WindowState, in_seconds
+from jobs.statistics.windows.of_values import Groups, Shape, ValuesState, cut, matching, runs_of, value_results
 
 
 class Count(Window):
@@ -45,10 +42,8 @@ class Count(Window):
         return CountState(self)
 
 
-class CountState(RowsState[Points]):
+class CountState(ValuesState):
     """The values of windows that are not full, by series and time."""
-
-    columns = Points
 
     def __init__(self, window: Count) -> None:
         super().__init__()
@@ -60,26 +55,31 @@ class CountState(RowsState[Points]):
         self.shape = Shape("count", f"{window.values}-values", fields, has_end_in_id=window.early is None)
 
     @property
-    def is_open(self) -> bool:
-        """With a time-out, a window ends by time alone."""
-        return self.window.timeout is not None and len(self.rows) > 0
-
-    def evict(self, series: Ints) -> None:
-        """A window doesn't go on after the state's time to live."""
-        self.rows = self.rows.take(~np.isin(self.rows.series, series))
+    def open_until(self) -> int:
+        """When the last open window times out, or fires early by time."""
+        early = self.window.early.every if isinstance(self.window.early, ByTime) else 0
+        wait = max(self.window.timeout or 0, early)
+        return int(self.rows.time.max(initial=-wait)) + wait if wait else 0
 
     def emit(self, closed: Closed) -> Iterator[WindowResult]:
         """Windows that are full, and those whose time is out; then open ones that fire early."""
         points = self.rows.joined(matching(closed, self.window.names)).by_series()
         full, rest = cut(runs_of(points, self.window.timeout), self.window.values, self.window.values)
-        over = rest.last + (self.window.timeout or NEVER) <= closed.end
+        over = self._timed_out(rest, closed.end)
         waiting = rest.where(~over)
         self.rows = waiting.rows()
         for ended in (full, rest.where(over)):
             yield from value_results(closed, ended, self.shape)
-        early = self.window.early
-        if early and early.may_fire(closed.end) and len(waiting):
-            is_older = (self.rows.time < closed.start).astype(np.int64)
-            before = np.add.reduceat(is_older, starts_of(waiting.length))
-            fires = early.fires(closed.end, before, waiting.length, waiting.last)
+        if self.window.early and self.window.early.may_fire(closed.end) and len(waiting):
+            fires = self._fires(self.window.early, waiting, closed)
             yield from value_results(closed, waiting.where(fires), self.shape, early=True)
+
+    def _timed_out(self, rest: Groups, end: int) -> Booleans:
+        """Of the windows that are not full. One that another of its series follows got no value for so long, too."""
+        timeout = self.window.timeout
+        return rest.last <= end - timeout if timeout else np.zeros(len(rest), bool)
+
+    def _fires(self, early: Early, waiting: Groups, closed: Closed) -> Booleans:
+        is_older = (self.rows.time < closed.start).astype(np.int64)
+        before = np.add.reduceat(is_older, starts_of(waiting.length))
+        return early.fires(closed.end, before, waiting.length, waiting.last)

@@ -102,9 +102,9 @@ class WindowState:
     """What a declared window keeps in a shard from pane to pane. By default nothing, beside the panes it needs."""
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next pane must be shown to this window even if nothing came in it."""
-        return False
+    def open_until(self) -> int:
+        """Until when time alone may change what this window emits: panes are shown to it until then, empty ones too."""
+        return 0
 
     def emit(self, closed: Closed) -> Iterator[WindowResult]:
         """Take a pane; gives the results that it completes, and the early ones that are due."""

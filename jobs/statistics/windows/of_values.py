@@ -12,7 +12,7 @@ from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints, rows_of_runs, starts_of
 from jobs.statistics.rows import NANO, Rows
 from jobs.statistics.window_statistics import table
-from jobs.statistics.windows.kind import Closed
+from jobs.statistics.windows.kind import Closed, RowsState
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,16 @@ def matching(closed: Closed, patterns: tuple[str, ...]) -> Points:
     """The pane's values of the metrics whose names one of the shell patterns fits."""
     taken = closed.catalogue.matching(patterns)
     return closed.values.take(taken[closed.values.series])
+
+
+class ValuesState(RowsState[Points]):
+    """Keeps the values of open windows, by series and time."""
+
+    columns = Points
+
+    def evict(self, series: Ints) -> None:
+        """A window doesn't go on after the state's time to live."""
+        self.rows = self.rows.take(~np.isin(self.rows.series, series))
 
 
 class Shape(NamedTuple):

@@ -44,9 +44,9 @@ class SessionState(RowsState[Sessions]):
         self.window = window
 
     @property
-    def is_open(self) -> bool:
-        """A session ends by time alone."""
-        return len(self.rows) > 0
+    def open_until(self) -> int:
+        """The end of the last open session."""
+        return int(self.rows.last.max(initial=-self.window.gap)) + self.window.gap
 
     def held(self) -> Ints:
         """Their series."""

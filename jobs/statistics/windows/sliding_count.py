@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from typing import Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from jobs.statistics.emit import WindowResult
 from jobs.statistics.panes import PaneSizes
-from jobs.statistics.points import Points
-from jobs.statistics.quantiles import Ints
-from jobs.statistics.windows.kind import Closed, RowsState, Window, WindowState
-from jobs.statistics.windows.of_values import Shape, cut, matching, runs_of, value_results
+from jobs.statistics.windows.kind import Closed, Window, WindowState
+from jobs.statistics.windows.of_values import Shape, ValuesState, cut, matching, runs_of, value_results
 
 
 class SlidingCount(Window):
@@ -33,20 +30,14 @@ class SlidingCount(Window):
         return SlidingCountState(self)
 
 
-class SlidingCountState(RowsState[Points]):
+class SlidingCountState(ValuesState):
     """The values of each series from the beginning of its next window on."""
-
-    columns = Points
 
     def __init__(self, window: SlidingCount) -> None:
         super().__init__()
         self.window = window
         fields = {"values": window.values, "slide_values": window.slide}
         self.shape = Shape("sliding_count", f"{window.values}-values-each-{window.slide}", fields)
-
-    def evict(self, series: Ints) -> None:
-        """A window doesn't go on after the state's time to live."""
-        self.rows = self.rows.take(~np.isin(self.rows.series, series))
 
     def emit(self, closed: Closed) -> Iterator[WindowResult]:
         """The windows that the pane's values complete."""

@@ -75,7 +75,8 @@ class TumblingState(WindowState):
         before = now - _points_in(newest, part.rows.series) if newest else now
         # A machine's open window is followed as a whole: that time passes is news, also where no value came.
         fires = early.fires(closed.end, before, now, np.full(len(now), closed.end))
-        yield from pane_results(closed, self._span(start), part, part.rows.series[fires])
+        if fires.any():
+            yield from pane_results(closed, self._span(start), part, part.rows.series[fires])
 
 
 def _points_in(pane: Pane, series: Ints) -> Ints:
