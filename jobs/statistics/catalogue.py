@@ -80,7 +80,7 @@ class Catalogue:
         return len(self.series)
 
     def machine_number(self, name: str) -> int:
-        """Of a machine, perhaps a new one."""
+        """The number of a machine, perhaps a new one."""
         found = self._machine_numbers.get(name)
         if found is None:
             found = self._machine_numbers[name] = len(self.machines)
@@ -164,12 +164,12 @@ class Catalogue:
 
     @cached_property
     def form(self) -> Ints:
-        """Of each series."""
+        """How the points of each series are read, a `Form`."""
         return np.array([one.form for one in self.series], np.int64)
 
     @cached_property
     def machine_of(self) -> Ints:
-        """Each series' machine."""
+        """The number of each series' machine."""
         return np.array([one.machine for one in self.series], np.int64)
 
     @cached_property
@@ -182,7 +182,7 @@ class Catalogue:
 
     @cached_property
     def packed_series(self) -> orjson.Fragment:
-        """The names as JSON: written anew only when there are more."""
+        """The names as JSON: rewritten only when there are more."""
         return orjson.Fragment(orjson.dumps([tuple(one) for one in self.series]))
 
     def reset_silent(self, series: Ints, time: Ints, ttl: int) -> Ints:

@@ -19,7 +19,7 @@ NAME = "statistics"
 
 
 def prepare(context: Context) -> None:
-    """To be called before the query is built: is its checkpoint one of the declared windows? Raises UserError if not."""
+    """To be called before the query is built. Raises UserError if its checkpoint is one of other windows."""
     settings = context.settings
     check_windows(load_windows(), Checkpoint(context.spark, settings.checkpoint_of(NAME)), settings.generation)
 

@@ -128,7 +128,7 @@ class Rows:
 
     @property
     def variance(self) -> Floats:
-        """Of the sample; 0 for one value."""
+        """The variance of the sample, 0 for one value."""
         return self.m2 / np.maximum(self.n - 1, 1)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.statistics.rows import NANO
-from tests.unit.jobs.statistics.test_shard import early, metric, record, run, told, watermark, windows
+from tests.unit.jobs.statistics.test_shard import early, finals, metric, record, run, watermark, windows
 
 TEN = {"kind": "tumbling", "size": "10s"}
 END = 1000  # seconds: a watermark that comes long after all values
@@ -90,7 +90,7 @@ steps = st.sampled_from([1, 5, 7, 10, 30])
 @settings(max_examples=60, deadline=None)
 @given(points, st.integers(2, 5), st.integers(1, 60), steps)
 def test_windows_with_a_time_out_are_those_of_the_naive_reference(found, values, timeout, step):
-    outputs = told(run(log(found, step), declared(values=values, timeout=f"{timeout}s")))
+    outputs = finals(run(log(found, step), declared(values=values, timeout=f"{timeout}s")))
     assert windows_of(outputs) == expected(naive_timeouts(found, values, timeout))
 
 
@@ -98,7 +98,7 @@ def test_windows_with_a_time_out_are_those_of_the_naive_reference(found, values,
 @given(points, st.integers(2, 6), st.data(), steps)
 def test_sliding_windows_are_those_of_the_naive_reference(found, values, chosen, step):
     slide = chosen.draw(st.integers(1, values - 1))
-    outputs = told(run(log(found, step), sliding(values, slide)))
+    outputs = finals(run(log(found, step), sliding(values, slide)))
     assert windows_of(outputs, "sliding_count") == expected(naive_sliding(found, values, slide))
 
 
@@ -120,13 +120,13 @@ def test_a_window_that_waits_too_long_ends_with_what_it_has():
 @pytest.mark.parametrize(("second", "sums"), [(113, [6.0]), (114, [3.0])])
 def test_a_value_after_the_time_out_begins_the_next_window(second, sums):
     values = [record(metric(102, 1.0), metric(104, 2.0), metric(second, 3.0)), watermark(120)]
-    assert [found[3] for found in windows_of(told(run(values, declared(timeout="10s"))))] == sums
+    assert [found[3] for found in windows_of(finals(run(values, declared(timeout="10s"))))] == sums
 
 
 def test_a_sliding_window_says_what_it_is():
     (first, second) = [
         r
-        for r in told(run([record(*(metric(100 + n, float(n)) for n in range(6))), watermark(120)], sliding(4, 2)))
+        for r in finals(run([record(*(metric(100 + n, float(n)) for n in range(6))), watermark(120)], sliding(4, 2)))
         if r["window"]["kind"] == "sliding_count"
     ]
     assert first["window"] == {
@@ -146,7 +146,7 @@ def test_an_open_count_window_can_be_followed_by_the_number_of_its_values():
     outputs = run(values, declared(values=10, early={"values": 4}))
     running = [(r["until_unix_nano"] // NANO, r["statistics"][0]["count"]) for r in early(outputs)]
     assert running == [(120, 5), (130, 8)]  # at 140 the window is complete, and the next one has 1 of 4
-    (final,) = [r for r in told(outputs) if r["window"]["kind"] == "count"]
+    (final,) = [r for r in finals(outputs) if r["window"]["kind"] == "count"]
     assert {r["id"] for r in early(outputs)} == {final["id"]}
 
 

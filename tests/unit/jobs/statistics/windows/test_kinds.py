@@ -11,7 +11,7 @@ from infra.contract import schemas
 from jobs.statistics.shard import Shard
 from jobs.statistics.windows import KINDS
 from tests.unit.jobs.folds import cuts_of, data, fed
-from tests.unit.jobs.statistics.test_shard import build_log, early, flat, log_of, run, segments, told, windows
+from tests.unit.jobs.statistics.test_shard import build_log, early, finals, flat, log_of, run, segments, windows
 
 TEN = {"kind": "tumbling", "size": "10s"}
 # Of each kind, declarations that small logs complete.
@@ -77,13 +77,13 @@ def test_records_are_measured_by_what_the_schema_knows(declared, log):
 def test_an_early_result_shares_its_id_with_one_final_result_that_covers_it(declared, log):
     """All windows are complete long after the last record."""
     outputs = run([*flat(log), watermark_after(log)], windows(TEN, declared))
-    finals = {r["id"]: r for r in told(outputs) if r.get("window", {}).get("kind") == declared["kind"]}
+    by_id = {r["id"]: r for r in finals(outputs) if r.get("window", {}).get("kind") == declared["kind"]}
     for found in early(outputs):
-        if found["id"] not in finals:  # a count window without a time-out may stay open
+        if found["id"] not in by_id:  # a count window without a time-out may stay open
             assert declared["kind"] == "count"
             assert "timeout" not in declared
             continue
-        final = finals[found["id"]]
+        final = by_id[found["id"]]
         assert found["window"]["start_unix_nano"] == final["window"]["start_unix_nano"]
         now, then = counts(found), counts(final)
         assert all(count <= then[series] for series, count in now.items())
