@@ -112,12 +112,15 @@ REJECTED = _struct(
     events=LongType(),  # data points or log lines in it; 1 where that can't be known
 )
 
+# By what a window is measured: each kind has some of these.
 WINDOW = _struct(
-    kind=StringType(),  # tumbling | sliding | session | count
+    kind=StringType(),  # a module of jobs/statistics/windows
     size_seconds=DoubleType(),
-    slide_seconds=DoubleType(),  # of a sliding window
-    gap_seconds=DoubleType(),  # of a session
-    values=LongType(),  # of a count window
+    slide_seconds=DoubleType(),
+    gap_seconds=DoubleType(),
+    timeout_seconds=DoubleType(),
+    values=LongType(),
+    slide_values=LongType(),
     start_unix_nano=LongType(),
     end_unix_nano=LongType(),  # exclusive
 )
@@ -167,8 +170,8 @@ STATISTICS = _struct(
     machine=StringType(),
     inventory=INVENTORY_FACTS,
     window=WINDOW,
-    provisional=BooleanType(),  # true in statistics.early: the final record of this id replaces it
-    until_unix_nano=LongType(),  # of a provisional record: event time that it covers
+    provisional=BooleanType(),  # true of an early result, in statistics.early: the final record of this id replaces it
+    until_unix_nano=LongType(),  # of an early result: event time that it covers
     statistics=_columns(STATISTIC),
     control=CONTROL,  # a control event that came by `events`; beside it only id, machine and time
     time_unix_nano=LongType(),

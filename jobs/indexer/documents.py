@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infra.contract.columnar import to_rows
+from infra.contract.schemas import WINDOW
 
 Record = Mapping[str, Any]
 Document = dict[str, Any]
@@ -19,7 +20,7 @@ TEXT_BYTES = 8192
 
 _FACTS = ("known", "type", "site", "hypervisor", "tenant", "role")
 _SERIES = ("series", "name", "kind", "unit")
-_WINDOW = ("kind", "size_seconds", "slide_seconds", "gap_seconds", "values")
+_WINDOW = tuple(name for name in WINDOW.names if not name.endswith("_unix_nano"))
 _FIGURES = ("sum", "mean", "variance", "min", "max", "first", "last", "p50", "p95", "p99", "missing")
 _STATISTIC = ("rate", "count", "observations", *_FIGURES, "severity_number")
 _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "expected_high", "peaked")

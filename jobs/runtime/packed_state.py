@@ -30,7 +30,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, column: NDArray[Any]) -> "Packed":
-        """Of one dimension."""
+        """Pack a column of one dimension."""
         held, first = _narrow(column)
         return cls(column.dtype.str, held.dtype.str, len(column), first, held.tobytes())
 

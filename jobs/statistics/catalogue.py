@@ -1,8 +1,9 @@
-"""The series of a shard by number: what they are called, and the little that is remembered of each across windows."""
+"""The series of a shard by number: their names, and the little that is remembered of each across windows."""
 
 from collections import defaultdict
 from enum import IntEnum
-from functools import cached_property
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from infra.contract.columnar import Columns, to_rows
 from jobs.statistics.quantiles import Floats, Ints
-from jobs.statistics.settings import Count
 
 Memory = dict[str, NDArray[Any]]
 Labels = dict[str, orjson.Fragment]
@@ -36,7 +36,7 @@ class Form(IntEnum):
 
 
 class Series(NamedTuple):
-    """What a series is called. `machine` is a number, `delta` says that each histogram stands for itself."""
+    """The name of a series. `machine` is a number, `delta` says that each histogram stands for itself."""
 
     machine: int
     kind: str
@@ -68,7 +68,7 @@ class Catalogue:
         self.machines, self.series = machines, series
         self.memory = memory or {name: np.full(len(series), empty) for name, empty in _MEMORY.items()}
         self._labels: dict[tuple[int, bool], tuple[bytes, ...]] = {}
-        self._matching: dict[Count, NDArray[np.bool_]] = {}
+        self._matching: dict[tuple[str, ...], NDArray[np.bool_]] = {}
         self._scrapes: dict[tuple[int, bytes], Ints] = {}
         self._scrapes_size = 0
         self._machine_numbers = {name: number for number, name in enumerate(machines)}
@@ -80,7 +80,7 @@ class Catalogue:
         return len(self.series)
 
     def machine_number(self, name: str) -> int:
-        """Of a machine, perhaps a new one."""
+        """The number of a machine, perhaps a new one."""
         found = self._machine_numbers.get(name)
         if found is None:
             found = self._machine_numbers[name] = len(self.machines)
@@ -107,11 +107,12 @@ class Catalogue:
             found = self._labels[number, rate] = self.series[number].label(rate)
         return found
 
-    def matching(self, window: Count) -> NDArray[np.bool_]:
-        """Which series a count window takes."""
-        if window not in self._matching:
-            self._matching[window] = np.array([window.takes(one.name) for one in self.series], bool)
-        return self._matching[window]
+    def matching(self, patterns: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Of each series, whether one of the shell patterns fits the name of its metric."""
+        if patterns not in self._matching:
+            fits = cache(lambda name: any(fnmatchcase(name, pattern) for pattern in patterns))
+            self._matching[patterns] = np.array([fits(one.name or "") for one in self.series], bool)
+        return self._matching[patterns]
 
     def numbers(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
         """The number of each row's series, new ones included; `labels` is what `events` lack, after LABELS_BEGIN.
@@ -163,17 +164,17 @@ class Catalogue:
 
     @cached_property
     def form(self) -> Ints:
-        """Of each series."""
+        """How the points of each series are read, a `Form`."""
         return np.array([one.form for one in self.series], np.int64)
 
     @cached_property
     def machine_of(self) -> Ints:
-        """Each series' machine."""
+        """The number of each series' machine."""
         return np.array([one.machine for one in self.series], np.int64)
 
     @cached_property
     def rank(self) -> Ints:
-        """The place of each series in the order in which they are told: by machine, kind, series, unit."""
+        """The place of each series in the order of emitted statistics: by machine, kind, series, unit."""
         keys = [(self.machines[one.machine], one.kind, one.series, one.unit or "") for one in self.series]
         rank = np.empty(len(keys), np.int64)
         rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
@@ -181,18 +182,18 @@ class Catalogue:
 
     @cached_property
     def packed_series(self) -> orjson.Fragment:
-        """The names as JSON: written anew only when there are more."""
+        """The names as JSON: rewritten only when there are more."""
         return orjson.Fragment(orjson.dumps([tuple(one) for one in self.series]))
 
-    def begin_anew(self, series: Ints, time: Ints, forget: int) -> Ints:
-        """Forget what was remembered of those that were silent for `forget` before `time`; returns them."""
-        stale: Ints = series[(self.memory["time"][series] >= 0) & (time - self.memory["time"][series] > forget)]
+    def reset_silent(self, series: Ints, time: Ints, ttl: int) -> Ints:
+        """Reset what is remembered of those that were silent for more than `ttl` ns before `time`; returns them."""
+        stale: Ints = series[(self.memory["time"][series] >= 0) & (time - self.memory["time"][series] > ttl)]
         for name, empty in _MEMORY.items():
             self.memory[name][stale] = empty
         return stale
 
-    def hear(self, series: Ints, *, count: Ints, first: Ints, last: Ints, value: Floats, fell: Ints) -> None:
-        """Note a pane: of each series how many points, when the first and last, the last value, how often it fell.
+    def remember(self, series: Ints, *, count: Ints, first: Ints, last: Ints, value: Floats, fell: Ints) -> None:
+        """Take a pane: of each series how many points, when the first and last, the last value, how often it fell.
 
         The usual interval follows the mean gap by half of their difference, but by an eighth of itself at most: an
         outage hardly moves it (the clipped mean of Huber 1964, as a filter).

@@ -29,7 +29,7 @@ class Growth(NamedTuple):
 
 
 def growth(time: Ints, value: Floats, before_time: Ints, before_value: Floats) -> Growth:
-    """Of points against the ones before them; time -1: there was none."""
+    """The growth of counters at points, against the points before them; time -1: there was none."""
     elapsed, met = time - before_time, before_time >= 0
     known, fell = met & (elapsed > 0), met & (value < before_value)
     amount = np.where(met, value - before_value, 0.0)

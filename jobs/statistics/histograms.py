@@ -58,7 +58,7 @@ def _is_number(value: Any) -> bool:
 
 
 def since(before: Spread, now: Spread) -> Spread:
-    """What was observed between two states of a cumulative histogram; all of it if it began anew."""
+    """What was observed between two states of a cumulative histogram; all of it if it was reset."""
     buckets = {bounds: n - before.buckets.get(bounds, 0) for bounds, n in now.buckets.items()}
     gone = before.buckets.keys() - now.buckets.keys()
     if now.observations < before.observations or gone or any(n < 0 for n in buckets.values()):
@@ -70,7 +70,7 @@ def since(before: Spread, now: Spread) -> Spread:
     )
 
 
-def together(spreads: Iterable[Spread]) -> Spread:
+def merged(spreads: Iterable[Spread]) -> Spread:
     """All observations; their order doesn't show."""
     parts = list(spreads)
     buckets: Counter[Bounds] = Counter()

@@ -18,7 +18,7 @@ Record = dict[str, Any]
 
 
 class OutOfOrderError(Exception):
-    """An event is older than a watermark that came before it: its window may have been told already."""
+    """An event is older than a watermark that came before it: its window may have been emitted already."""
 
 
 def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
@@ -39,7 +39,7 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
         time = events["time_unix_nano"]
         first = min(time)
         if "retried" in record and first < state.watermark:
-            continue  # rejected, sent again after a fix, and its window may have been told
+            continue  # rejected, sent again after a fix, and its window may have been emitted
         _check_order(state, record, offset, first)
         if record["kind"] == "control":
             controls += [_control(record, *event) for event in zip(events["body"], time, strict=True)]

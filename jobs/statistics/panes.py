@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from jobs.statistics.histograms import Spread, together
-from jobs.statistics.windows import Rows
+from jobs.statistics.histograms import Spread, merged
+from jobs.statistics.rows import Rows
 
 
 class Fact(NamedTuple):
@@ -29,8 +29,8 @@ class Fact(NamedTuple):
 
     def _order(self, other: "Fact") -> tuple[int, bytes]:
         """By time. Of two things that are said of the same time, always the same one counts, whichever came first."""
-        is_told_apart = self.time != other.time or self.inventory == other.inventory
-        return self.time, b"" if is_told_apart else orjson.dumps(self.inventory, option=orjson.OPT_SORT_KEYS)
+        is_clear = self.time != other.time or self.inventory == other.inventory
+        return self.time, b"" if is_clear else orjson.dumps(self.inventory, option=orjson.OPT_SORT_KEYS)
 
 
 Facts = dict[str, Fact]  # by machine
@@ -95,34 +95,81 @@ def _joined(parts: Iterable[dict[int, Spread]]) -> dict[int, Spread]:
     for spreads in parts:
         for series, spread in spreads.items():
             found[series].append(spread)
-    return {series: together(spreads) for series, spreads in found.items()}
+    return {series: merged(spreads) for series, spreads in found.items()}
 
 
-class Store:
+@dataclass(frozen=True)
+class PaneSizes:
+    """The sizes in ns of the declared windows that others are put together from, ascending; each a multiple of the
+    one before."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def smallest(self) -> int:
+        """The step in which event time is looked at."""
+        return self.sizes[0]
+
+    def before(self, size: int) -> int | None:
+        """The one before in order; `size` itself, if it is declared twice."""
+        at = self.sizes.index(size)
+        return self.sizes[at + 1] if self.sizes.count(size) > 1 else self.sizes[at - 1] if at else None
+
+    def under(self, size: int, step: int) -> int:
+        """The largest pane that windows of `size`, one each `step`, can be put together from; `step` if none fits."""
+        fitting = (pane for pane in self.sizes if pane < size and pane <= step and size % pane == step % pane == 0)
+        return max(fitting, default=step)
+
+
+class Panes:
     """Panes by their size, each for as long as an open window needs it."""
 
-    def __init__(self, horizons: dict[int, int]) -> None:
-        """`horizons`: how far back the panes of each size are needed."""
-        self.horizons = horizons
-        self.panes: dict[int, list[Pane]] = {size: [] for size in horizons}
+    def __init__(self, sizes: PaneSizes, needed: dict[int, int]) -> None:
+        """`needed`: how far back, in ns, the panes of each size are needed."""
+        self.sizes, self.needed = sizes, needed
+        self.kept: dict[int, list[Pane]] = {size: [] for size in needed}
+        self.complete: dict[int, Pane] = {}  # those that ended last, by size, where anything came in them
 
     def __bool__(self) -> bool:
-        return any(self.panes.values())
+        return any(self.kept.values())
 
     def add(self, size: int, pane: Pane) -> None:
-        """Keep it, if any window needs it."""
-        if size in self.panes:
-            self.panes[size].append(pane)
+        """Keep a pane, if any window needs it."""
+        if size in self.kept:
+            self.kept[size].append(pane)
 
-    def since(self, size: int, start: int) -> list[Pane]:
-        """Panes of that size from `start` on."""
-        return [pane for pane in self.panes[size] if pane.start >= start]
+    def close(self, pane: Pane, end: int) -> None:
+        """Take the smallest pane, which ended at `end`, and put together the larger ones that it completes."""
+        self.complete = {}
+        for size in self.sizes.sizes:
+            if end % size:
+                return
+            whole = pane if size == self.sizes.smallest else self.since(self.sizes.under(size, size), end - size)
+            if whole and len(whole.rows):
+                self.complete[size] = whole
+                self.add(size, whole)
 
-    def forget(self, time: int) -> None:
+    def since(self, size: int, start: int) -> Pane | None:
+        """All panes of that size from `start` on as one; None if nothing came in them."""
+        found = [pane for pane in self.kept[size] if pane.start >= start]
+        return Pane.of(found) if found else None
+
+    def evict(self, time: int) -> None:
         """Drop what no window that ends after `time` can hold."""
-        for size, horizon in self.horizons.items():
-            self.panes[size] = [pane for pane in self.panes[size] if pane.start + horizon > time]
+        for size, back in self.needed.items():
+            self.kept[size] = [pane for pane in self.kept[size] if pane.start + back > time]
 
     def series(self) -> list[NDArray[np.int64]]:
         """The series that are in it."""
-        return [pane.rows.series for panes in self.panes.values() for pane in panes]
+        return [pane.rows.series for panes in self.kept.values() for pane in panes]
+
+    def retain(self, kept: NDArray[np.int64]) -> None:
+        """Only these series are left, ascending; their new numbers are their places in it."""
+        for size, panes in self.kept.items():
+            self.kept[size] = [_renumbered(pane, kept) for pane in panes]
+
+
+def _renumbered(pane: Pane, kept: NDArray[np.int64]) -> Pane:
+    place = {old: new for new, old in enumerate(kept.tolist())}
+    rows = replace(pane.rows, series=np.searchsorted(kept, pane.rows.series))
+    return replace(pane, rows=rows, spreads={place[series]: spread for series, spread in pane.spreads.items()})

@@ -20,7 +20,7 @@ class Points:
 
     @classmethod
     def empty(cls) -> "Points":
-        """None."""
+        """No points."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
     def __len__(self) -> int:
@@ -67,11 +67,3 @@ class Points:
     def by_series(self) -> "Points":
         """Those of one series stay in their order."""
         return self.take(np.argsort(self.series, kind="stable"))
-
-    def in_groups(self, size: int) -> tuple["Points", "Points"]:
-        """Of points by series: those in whole groups of `size` of their series, and the rest."""
-        starts = np.flatnonzero(np.diff(self.series, prepend=-1))
-        length = np.diff(starts, append=len(self))
-        place = np.arange(len(self)) - np.repeat(starts, length)
-        whole = place < np.repeat(length // size * size, length)
-        return self.take(whole), self.take(~whole)

@@ -20,7 +20,7 @@ class Sessions:
 
     @classmethod
     def empty(cls) -> "Sessions":
-        """None."""
+        """No sessions."""
         return cls(*(np.empty(0, np.int64) for _ in fields(cls)))
 
     @classmethod

@@ -18,19 +18,20 @@ from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Output
 from jobs.statistics.catalogue import Form
 from jobs.statistics.counters import FALLS, growth
-from jobs.statistics.emit import Told, tell_counts, tell_sessions, tell_times
-from jobs.statistics.histograms import Spread, since, together
+from jobs.statistics.emit import WindowResult
+from jobs.statistics.histograms import Spread, merged, since
 from jobs.statistics.intake import take
 from jobs.statistics.panes import Pane
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Floats, Ints
+from jobs.statistics.rows import Rows
 from jobs.statistics.settings import Windows
 from jobs.statistics.state import State
-from jobs.statistics.windows import Rows
+from jobs.statistics.windows.kind import Closed
 
-SCHEMA_VERSION = b"statistics/3"
+SCHEMA_VERSION = b"statistics/4"
 EARLY = "statistics.early"
-# Series that were forgotten are dropped when so many have gathered.
+# Silent series are evicted when so many have gathered.
 IDLE_SERIES = 1024
 
 Booleans = NDArray[np.bool_]
@@ -50,7 +51,7 @@ class Shard:
         controls = take(self.state, zip(batch.offsets, batch.values, strict=True))
         outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
         if self.state.watermark > before:
-            found = (_output(told, batch, self.early) for told in close(self.state, before))
+            found = (_output(result, batch, self.early) for result in close(self.state, before))
             outputs += sorted(found, key=_place_in_log)
             outputs.append(Output.of_watermark(self.state.watermark))
         return outputs
@@ -65,46 +66,48 @@ def _place_in_log(output: Output) -> tuple[int, str, bytes]:
     return output.time_unix_nano, output.key or "", output.value
 
 
-def _output(told: Told, batch: Input, early: str) -> Output:
-    trace = f"{batch.topic}/{batch.shard}/{told.fact.first_offset}-{told.fact.last_offset}".encode()
+def _output(result: WindowResult, batch: Input, early: str) -> Output:
+    trace = f"{batch.topic}/{batch.shard}/{result.fact.first_offset}-{result.fact.last_offset}".encode()
     headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
-    return Output(told.machine, told.json(), told.time, headers, early if told.provisional else None)
+    return Output(result.machine, result.json(), result.time, headers, early if result.early else None)
 
 
-def close(state: State, before: int) -> Iterator[Told]:
-    """What the panes that ended after watermark `before` and not after the present one make known, in event time."""
+def close(state: State, before: int) -> Iterator[WindowResult]:
+    """The results of the panes that ended after watermark `before` and not after the present one, in event time."""
     size = state.windows.pane
     limit = state.watermark - state.watermark % size
     end = before - before % size + size
     while (end := _next_end(state, end)) <= limit:
         yield from _close_pane(state, end, state.points.pop(end - size, Points.empty()).ordered())
         end += size
-    _forget(state)
+    _evict(state)
 
 
 def _next_end(state: State, end: int) -> int:
     """`end`, or where nothing is open the end of the next pane that holds anything."""
-    if state.store or any(map(len, state.sessions)):
-        return end
     size = state.windows.pane
+    if state.panes or any(one.open_until > end - size for one in state.open):
+        return end
     return max(end, min(state.points, default=state.watermark) + size)
 
 
-def _close_pane(state: State, end: int, points: Points) -> Iterator[Told]:
-    facts = state.facts.pop(end - state.windows.pane, {})
+def _close_pane(state: State, end: int, points: Points) -> Iterator[WindowResult]:
+    start = end - state.windows.pane
+    facts = state.facts.pop(start, {})
     state.latest |= facts
     runs = _runs(points)
-    state.forget(state.catalogue.begin_anew(runs.series, runs.first_time, state.windows.forget))
+    state.evict(state.catalogue.reset_silent(runs.series, runs.first_time, state.windows.state_ttl))
     reading = _read(state, points, runs)
     is_log = state.catalogue.form[points.series] == Form.LOG
     kept = reading.valid & ~is_log
     rows = Rows.of_points(points.series, reading.value, reading.amount, reading.valid, kept).combined()
-    pane = Pane(end - state.windows.pane, rows, facts, _observe(state, end))
-    yield from tell_times(state, pane, end)
-    yield from tell_sessions(state, points.take(is_log), end)
-    yield from tell_counts(state, replace(points, value=reading.value).take(kept), end)
+    state.panes.close(Pane(start, rows, facts, _observe(state, end)), end)
+    lines, values = points.take(is_log), replace(points, value=reading.value).take(kept)
+    closed = Closed(end, start, lines, values, state.panes, state.catalogue, state.latest)
+    for window in state.open:
+        yield from window.emit(closed)
     if len(points):
-        state.catalogue.hear(
+        state.catalogue.remember(
             runs.series,
             count=rows.points,
             first=runs.first_time,
@@ -112,7 +115,7 @@ def _close_pane(state: State, end: int, points: Points) -> Iterator[Told]:
             value=points.value[runs.last],
             fell=np.add.reduceat(reading.fell.astype(np.int64), runs.start),
         )
-    state.store.forget(end)
+    state.panes.evict(end)
 
 
 class _Runs(NamedTuple):
@@ -167,14 +170,14 @@ def _observe(state: State, end: int) -> dict[int, Spread]:
         elif number in state.totals:
             found[number].append(since(state.totals[number], now))
         state.totals[number] = now
-    return {number: together(spreads) for number, spreads in found.items()}
+    return {number: merged(spreads) for number, spreads in found.items()}
 
 
-def _forget(state: State) -> None:
-    """Drop the series that were silent for long, once they are many; `begin_anew` treats them as strangers already."""
-    silent = state.catalogue.memory["time"] < state.watermark - state.windows.forget
+def _evict(state: State) -> None:
+    """Drop the series whose state has outlived its time, once they are many; `reset_silent` has reset each already."""
+    silent = state.catalogue.memory["time"] < state.watermark - state.windows.state_ttl
     if np.count_nonzero(silent) <= IDLE_SERIES + len(silent) // 2:
         return
     silent[state.held()] = False
-    state.forget(np.flatnonzero(silent))
+    state.evict(np.flatnonzero(silent))
     state.retain(np.flatnonzero(~silent))

@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 from jobs.runtime.packed_state import Header, Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import Catalogue, Series
 from jobs.statistics.histograms import Spread
-from jobs.statistics.panes import Facts, Inventories, Pane, Store
+from jobs.statistics.panes import Facts, Inventories, Pane, Panes
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
-from jobs.statistics.sessions import Sessions
-from jobs.statistics.settings import Sliding, Tumbling, Windows
-from jobs.statistics.windows import Rows
+from jobs.statistics.rows import Rows
+from jobs.statistics.settings import Windows
+from jobs.statistics.windows.kind import Arrays
 
-LAYOUT = 3  # of a packed state: to be counted up when one of an earlier version can't be read any more
+LAYOUT = 4  # of a packed state: to be counted up when one of an earlier version can't be read any more
 PLACE = "@"  # what follows it in a column's name says which one of many it is
-Columns = TypeVar("Columns", Points, Rows, Sessions)
-Arrays = dict[str, NDArray[Any]]
+Columns = TypeVar("Columns", Points, Rows)
 Packing = dict[str, Packed]
 
 _NOTHING: dict[str, Any] = {
@@ -64,22 +63,24 @@ class State:
         self.watermark: int = header["watermark"]
         memory = {name[2:]: column.column() for name, column in columns.items() if name.startswith("m/")}
         # By prefix and place, what is kept of panes: columns that are only ever replaced, and how they are packed.
-        self._packings: dict[tuple[str, str], tuple[Points | Rows | Sessions, Packing]] = {}
+        self._packings: dict[tuple[str, str], tuple[Points | Rows, Packing]] = {}
         self.catalogue = Catalogue(header["machines"], [Series(*one) for one in header["series"]], memory)
         # What is open, by the start of its pane.
         self.points = {start: self._kept(Points, "points", columns, _place(start)) for start in header["points"]}
-        self.sessions = [_unpacked(Sessions, f"session{n}", columns) for n in range(len(windows.sessions))]
-        self.counted = [_unpacked(Points, f"count{n}", columns) for n in range(len(windows.counts))]
         inventories = Inventories(header["inventories"])
         self.facts: dict[int, Facts] = defaultdict(dict)  # of panes that are still open, by their start
         self.facts.update({start: inventories.unpacked(facts) for start, facts in header["facts"]})
         self.latest = inventories.unpacked(header["latest"])  # facts of each machine
         self.waiting = [(series, time, Spread.unpacked(spread)) for series, time, spread in header["waiting"]]
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
-        self.store = Store(_horizons(windows))
+        self.panes = Panes(windows.sizes, _needed(windows))
         for size, start, facts, spreads in header["panes"]:
             rows = self._kept(Rows, "panes", columns, _place(size, start))
-            self.store.add(size, Pane(start, rows, inventories.unpacked(facts), _spreads(spreads)))
+            self.panes.add(size, Pane(start, rows, inventories.unpacked(facts), _spreads(spreads)))
+        # What each declared window keeps of its own.
+        self.open = [window.opened(windows.sizes) for window in windows.ordered]
+        for number, one in enumerate(self.open):
+            one.unpack(_part(_prefix(number), columns))
 
     def _kept(self, kind: type[Columns], prefix: str, packing: Packing, place: str) -> Columns:
         mine = {name: packing[name] for name in _names(kind, prefix, place)}
@@ -115,7 +116,7 @@ class State:
             "points": sorted(self.points),
             "panes": [
                 [size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]
-                for size, panes in self.store.panes.items()
+                for size, panes in self.panes.kept.items()
                 for pane in panes
             ],
             "inventories": inventories.found,
@@ -124,16 +125,14 @@ class State:
     def _columns(self) -> Arrays:
         """What changes as a whole, and the names of what each pane has."""
         columns = {f"m/{name}": column for name, column in self.catalogue.memory.items()}
-        for number, sessions in enumerate(self.sessions):
-            columns |= _named(f"session{number}", sessions)
-        for number, points in enumerate(self.counted):
-            columns |= _named(f"count{number}", points)
+        for number, one in enumerate(self.open):
+            columns |= {_prefix(number) + name: column for name, column in one.pack().items()}
         return columns | _named("points", Points.empty()) | _named("panes", Rows.empty())
 
     def _of_panes(self) -> Iterator[tuple[tuple[str, str], Points | Rows]]:
         for start in sorted(self.points):
             yield ("points", _place(start)), self.points[start]
-        for size, panes in self.store.panes.items():
+        for size, panes in self.panes.kept.items():
             for pane in panes:
                 yield ("panes", _place(size, pane.start)), pane.rows
 
@@ -144,68 +143,66 @@ class State:
         prefix, place = where
         return {name: Packed.of(column) for name, column in _named(prefix, columns, place).items()}
 
-    def forget(self, series: Ints) -> None:
-        """These begin anew: drop what waits for more of them."""
+    def evict(self, series: Ints) -> None:
+        """Drop what waits for more of these series: they were silent for longer than the state's time to live."""
         if not len(series):
             return
-        self.counted = [points.take(~np.isin(points.series, series)) for points in self.counted]
+        for one in self.open:
+            one.evict(series)
         for number in series.tolist():
             self.totals.pop(number, None)
 
     def held(self) -> Ints:
-        """The series that open points, panes and sessions speak of."""
-        columns = [*(one.series for one in self.points.values()), *self.store.series()]
-        columns += [one.series for one in self.sessions]
+        """The series of open points, panes and windows."""
+        columns = [*(one.series for one in self.points.values()), *self.panes.series()]
+        columns += [one.held() for one in self.open]
         return np.concatenate([*columns, np.array([series for series, _, _ in self.waiting], np.int64)])
 
     def retain(self, kept: Ints) -> None:
         """Drop all series but these, which must include those held."""
         self.catalogue = self.catalogue.retaining(kept)
         place = {old: new for new, old in enumerate(kept.tolist())}
-        self.points = {start: _moved(one, kept) for start, one in self.points.items()}
-        self.sessions = [_moved(one, kept) for one in self.sessions]
-        self.counted = [_moved(one, kept) for one in self.counted]
+        self.points = {
+            start: replace(one, series=np.searchsorted(kept, one.series)) for start, one in self.points.items()
+        }
         self.waiting = [(place[series], time, spread) for series, time, spread in self.waiting]
         self.totals = {place[series]: spread for series, spread in self.totals.items() if series in place}
-        for size, panes in self.store.panes.items():
-            self.store.panes[size] = [
-                replace(p, rows=_moved(p.rows, kept), spreads={place[s]: spread for s, spread in p.spreads.items()})
-                for p in panes
-            ]
+        self.panes.retain(kept)
+        for window in self.open:
+            window.retain(kept)
         machines = set(self.catalogue.machines)
         self.latest = {machine: fact for machine, fact in self.latest.items() if machine in machines}
 
 
-def _horizons(windows: Windows) -> dict[int, int]:
+def _needed(windows: Windows) -> dict[int, int]:
     """How far back the panes of each size are needed."""
     found: dict[int, int] = {}
-    larger: tuple[Tumbling | Sliding, ...] = (*windows.tumbling[1:], *windows.sliding)
-    for window in larger:
-        size = windows.panes_of(window)
-        found[size] = max(found.get(size, 0), window.size)
+    for window in windows.ordered:
+        for size, back in window.panes_needed(windows.sizes).items():
+            found[size] = max(found.get(size, 0), back)
     return found
+
+
+def _prefix(number: int) -> str:
+    """Of the names of what a declared window keeps, by its place in `Windows.ordered`."""
+    return f"window{number}/"
+
+
+def _part(prefix: str, packing: Packing) -> Arrays:
+    return {name.removeprefix(prefix): one.column() for name, one in packing.items() if name.startswith(prefix)}
 
 
 def _place(*numbers: int) -> str:
     return PLACE + "/".join(map(str, numbers))
 
 
-def _names(kind: type[Points | Rows | Sessions], prefix: str, place: str = "") -> list[str]:
+def _names(kind: type[Points | Rows], prefix: str, place: str = "") -> list[str]:
     return [f"{prefix}/{field.name}{place}" for field in fields(kind)]
 
 
-def _named(prefix: str, columns: Points | Rows | Sessions, place: str = "") -> Arrays:
+def _named(prefix: str, columns: Points | Rows, place: str = "") -> Arrays:
     values = (getattr(columns, field.name) for field in fields(columns))
     return dict(zip(_names(type(columns), prefix, place), values, strict=True))
-
-
-def _unpacked(kind: type[Columns], prefix: str, packing: Packing) -> Columns:
-    names = _names(kind, prefix)
-    return kind(*(packing[name].column() for name in names)) if names[0] in packing else kind.empty()
-
-
-def _moved(columns: Columns, kept: Ints) -> Columns:
-    return replace(columns, series=np.searchsorted(kept, columns.series))
 
 
 def _packed_spreads(spreads: Mapping[int, Spread]) -> list[Any]:

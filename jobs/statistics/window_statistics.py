@@ -13,7 +13,7 @@ from jobs.statistics.counters import FALLS
 from jobs.statistics.histograms import Spread, quantile
 from jobs.statistics.panes import Pane
 from jobs.statistics.quantiles import PERCENT, Floats, Ints, quantiles
-from jobs.statistics.windows import Rows
+from jobs.statistics.rows import Rows
 
 Columns = dict[str, Any]  # as orjson takes them: lists, numpy's arrays, fragments
 QUANTILES = tuple(f"p{percent}" for percent in PERCENT)
@@ -34,6 +34,12 @@ class Table:
     def __len__(self) -> int:
         return len(self.series)
 
+    def of_series(self, series: Ints) -> "Table":
+        """The rows of these series only."""
+        kept = np.isin(self.series, series)
+        figures = {name: column[kept] for name, column in self.figures.items()}
+        return Table(self.catalogue, self.series[kept], self.rate[kept], self.count[kept], figures)
+
     def parts(self, starts: Ints) -> Iterator[Columns]:
         """The columns of a record for each run of rows; those without any value are left out."""
         held = {
@@ -43,8 +49,8 @@ class Table:
         for at, (begin, end) in enumerate(zip(bounds, [*bounds[1:], len(self)], strict=True)):
             part = slice(begin, end)
             labels = self.catalogue.labels(self.series[part], self.rate[part])
-            told = {name: _plain(name, column[part]) for name, column in self.figures.items() if held[name][at]}
-            yield {**labels, "count": self.count[part], **told}
+            known = {name: _plain(name, column[part]) for name, column in self.figures.items() if held[name][at]}
+            yield {**labels, "count": self.count[part], **known}
 
     def by_machine(self) -> Iterator[tuple[str, Columns]]:
         """Each machine's columns; its rows stand together."""
@@ -58,8 +64,8 @@ def _plain(name: str, column: Floats) -> Floats | list[int | None]:
     return column if name not in WHOLE else [None if isnan(value) else int(value) for value in column.tolist()]
 
 
-def tell(catalogue: Catalogue, pane: Pane, size: int) -> Table:
-    """A window of `size` ns, ordered by machine, kind, series and unit."""
+def window_table(catalogue: Catalogue, pane: Pane, size: int) -> Table:
+    """The statistics of a window of `size` ns, ordered by machine, kind, series and unit."""
     rows = pane.rows
     order = np.argsort(catalogue.rank[rows.series])
     missing = missing_share(rows.points, size, catalogue.memory["interval"][rows.series])
@@ -113,6 +119,6 @@ def _observed(spread: Spread | None) -> dict[str, float]:
 
 
 def log_columns(catalogue: Catalogue, number: int, count: int, severity: int) -> Columns:
-    """Lines are only counted; the highest severity is told where there is one."""
+    """The statistic of log lines: their count, and the highest severity where there is one."""
     labels = catalogue.labels(np.array([number]), np.array([False]))
     return {**labels, "count": [count]} | ({"severity_number": [severity]} if severity else {})

@@ -87,7 +87,7 @@ def _look(state: Parts) -> dict[str, float]:
     kept = State(load_windows(), state)
     return {
         "series": len(kept.catalogue),
-        "pane_rows": sum(len(pane.rows) for panes in kept.store.panes.values() for pane in panes),
+        "pane_rows": sum(len(pane.rows) for panes in kept.panes.kept.values() for pane in panes),
         "points": sum(map(len, kept.points.values())),
         "state_mb": round(sum(map(len, state.values())) / 1e6, 2),
         "rss_mb": round(psutil.Process().memory_info().rss / 1e6),

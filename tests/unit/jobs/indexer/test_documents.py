@@ -349,3 +349,12 @@ def test_the_mapping_of_a_list_is_its_schema(kind, field, schema):
 )
 def test_these_records_have_every_field_of_their_schema(records, schema):
     assert set().union(*records) | {"watermark_unix_nano"} == set(schema.names) | {"watermark_unix_nano"}
+
+
+def test_the_template_knows_every_measure_of_a_window():
+    mapped = template_of("statistics")["template"]["mappings"]["properties"]["window"]["properties"]
+    kinds = {"StringType()": "keyword", "DoubleType()": "double", "LongType()": "long"}
+    measures = {field.name: kinds[repr(field.dataType)] for field in schemas.WINDOW.fields}
+    times = {f"{bound}_unix_nano": measures.pop(f"{bound}_unix_nano") for bound in ("start", "end")}
+    expected = measures | {name.removesuffix("_unix_nano"): "date" for name in times}
+    assert {name: field["type"] for name, field in mapped.items()} == expected

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.statistics.histograms import Spread, quantile, since, spread_of, together
+from jobs.statistics.histograms import Spread, merged, quantile, since, spread_of
 
 
 def histogram(*counts, bounds=(1.0, 2.0, 4.0), total=0.0):
@@ -47,7 +47,7 @@ spreads = st.builds(
 @given(st.lists(spreads, min_size=1, max_size=6), st.randoms())
 def test_the_order_of_spreads_does_not_show(parts, random):
     shuffled = random.sample(parts, len(parts))
-    one, other = together(parts), together(shuffled)
+    one, other = merged(parts), merged(shuffled)
     assert (one.observations, one.total, dict(one.buckets)) == (other.observations, other.total, dict(other.buckets))
     assert math.isfinite(one.total)
     assert [quantile(one, p) for p in (50, 95, 99)] == [quantile(other, p) for p in (50, 95, 99)]

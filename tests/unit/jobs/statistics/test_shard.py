@@ -1,4 +1,4 @@
-"""The statistics fold: what it tells, and that no cut of the log shows in it."""
+"""The statistics fold: what it emits, and that no cut of the log shows in it."""
 
 import math
 from collections import defaultdict
@@ -18,10 +18,10 @@ from jobs.runtime.shard_state import Input
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import OutOfOrderError, take
+from jobs.statistics.rows import NANO
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import EARLY, IDLE_SERIES, Shard
 from jobs.statistics.state import ChangedLayoutError, ChangedWindowsError, State
-from jobs.statistics.windows import NANO
 from tests.unit.jobs.folds import cuts_of, fed
 
 
@@ -37,7 +37,7 @@ ALL = windows(
     {"kind": "sliding", "size": "60s", "slide": "30s"},
     {"kind": "session", "gap": "15s", "least": 2, "early": "10s"},
     {"kind": "count", "values": 3, "names": ["cpu*"]},
-    forget="50s",
+    state_ttl="50s",
 )
 INVENTORY = {"known": True, "type": "virtual", "site": "lund"}
 
@@ -91,7 +91,7 @@ def early(outputs):
     return [in_rows(output.value) for output in outputs if output.topic == EARLY]
 
 
-def told(outputs):
+def finals(outputs):
     return [in_rows(output.value) for output in data(outputs)]
 
 
@@ -101,9 +101,9 @@ def in_rows(value):
     return record | {"statistics": to_rows(record["statistics"])} if "statistics" in record else record
 
 
-def test_a_complete_window_is_told_once_with_all_its_statistics():
+def test_a_complete_window_is_emitted_once_with_all_its_statistics():
     values = [record(metric(101, 2.0), metric(103, 4.0)), record(metric(102, 9.0)), watermark(110), watermark(125)]
-    (found,) = told(run(values))
+    (found,) = finals(run(values))
     assert found == {
         "id": "vm-1/10s/100000000000",
         "machine": "vm-1",
@@ -140,7 +140,7 @@ def test_a_complete_window_is_told_once_with_all_its_statistics():
 def test_the_output_says_where_it_came_from_and_when_it_is():
     (window, end) = run([record(metric(101, 2.0)), record(metric(102, 2.0)), watermark(112)])
     assert (window.key, window.time_unix_nano) == ("vm-1", 110 * NANO)
-    assert window.headers == (("kappa.source", b"events/3/0-1"), ("kappa.schema", b"statistics/3"))
+    assert window.headers == (("kappa.source", b"events/3/0-1"), ("kappa.schema", b"statistics/4"))
     assert (end.key, end.value, end.time_unix_nano) == (None, watermark(112), 112 * NANO)
 
 
@@ -149,7 +149,7 @@ def test_a_window_waits_for_the_watermark_that_ends_it():
     assert len(data(run([record(metric(101, 2.0)), watermark(109.999), watermark(110)], cuts=(2,)))) == 1
 
 
-def test_without_a_watermark_nothing_is_told():
+def test_without_a_watermark_nothing_is_emitted():
     assert run([record(metric(101, 2.0)), record(metric(500, 2.0))]) == []
 
 
@@ -161,14 +161,14 @@ def test_windows_come_by_end_then_size_then_machine_and_then_the_watermark():
         watermark(150),
     ]
     outputs = run(values, NESTED)
-    shown = [(r["window"]["end_unix_nano"] // NANO, r["window"]["size_seconds"], r["machine"]) for r in told(outputs)]
+    shown = [(r["window"]["end_unix_nano"] // NANO, r["window"]["size_seconds"], r["machine"]) for r in finals(outputs)]
     assert shown == [(110, 10, "b"), (120, 30, "b"), (130, 10, "a"), (130, 10, "b"), (150, 30, "a"), (150, 30, "b")]
     assert outputs[-1].value == watermark(150)
 
 
 def test_a_larger_window_holds_what_the_smaller_ones_in_it_hold():
     values = [record(metric(time, float(time))) for time in (90, 101, 119)]
-    found = {(r["window"]["size_seconds"], r["window"]["start_unix_nano"] // NANO): r for r in told(
+    found = {(r["window"]["size_seconds"], r["window"]["start_unix_nano"] // NANO): r for r in finals(
         run([*values[:2], watermark(101), *values[2:], watermark(120)], NESTED, cuts=(1, 3))
     )}  # fmt: skip
     assert set(found) == {(10, 90), (10, 100), (10, 110), (30, 90)}
@@ -177,28 +177,28 @@ def test_a_larger_window_holds_what_the_smaller_ones_in_it_hold():
 
 def test_log_lines_are_counted_by_template_with_their_highest_severity():
     values = [record(line(101, severity=9), line(102, severity=17), line(103, "ok", 9), kind="log"), watermark(110)]
-    (found,) = told(run(values))
+    (found,) = finals(run(values))
     assert found["statistics"] == [
         {"series": "disk <*> failed", "kind": "log", "count": 2, "severity_number": 17},
         {"series": "ok", "kind": "log", "count": 1, "severity_number": 9},
     ]
 
 
-def test_a_line_without_severity_tells_none():
+def test_a_line_without_severity_has_none():
     bare = {"time_unix_nano": 101 * NANO, "series": "plain", "body": "plain"}
-    (found,) = told(run([record(bare, kind="log"), watermark(110)]))
+    (found,) = finals(run([record(bare, kind="log"), watermark(110)]))
     assert found["statistics"] == [{"series": "plain", "kind": "log", "count": 1}]
 
 
 def test_values_of_two_units_do_not_add_up():
-    (found,) = told(run([record(metric(101, 1.0, unit="s"), metric(102, 1000.0, unit="ms")), watermark(110)]))
+    (found,) = finals(run([record(metric(101, 1.0, unit="s"), metric(102, 1000.0, unit="ms")), watermark(110)]))
     assert [(s["unit"], s["sum"]) for s in found["statistics"]] == [("ms", 1000.0), ("s", 1.0)]
 
 
 def test_a_window_has_the_facts_of_its_latest_record():
     moved = {"known": True, "site": "kista"}
     values = [record(metric(104, 1.0), id="b", inventory=moved), record(metric(101, 1.0), id="a"), watermark(110)]
-    assert told(run(values))[0]["inventory"] == moved
+    assert finals(run(values))[0]["inventory"] == moved
 
 
 def test_an_event_before_an_earlier_watermark_is_an_error_that_names_it():
@@ -212,13 +212,13 @@ def test_an_event_before_an_earlier_watermark_is_an_error_that_names_it():
 def test_what_was_rejected_and_comes_back_after_its_watermark_is_left_out():
     late, in_time = metric(101, 9.0), metric(107, 3.0)
     retried = [record(late, id="otlp-0-1-0", retried=True), record(in_time, id="otlp-0-2-0", retried=True)]
-    (found,) = told(run([watermark(105), *retried, record(metric(106, 2.0)), watermark(110)]))
+    (found,) = finals(run([watermark(105), *retried, record(metric(106, 2.0)), watermark(110)]))
     assert (found["statistics"][0]["count"], found["statistics"][0]["sum"]) == (2, 5.0)
 
 
 def test_values_beyond_the_largest_float_stay_numbers():
     huge = math.ldexp(1.0, 1023)
-    (found,) = told(run([record(metric(101, huge), metric(102, huge)), watermark(110)]))
+    (found,) = finals(run([record(metric(101, huge), metric(102, huge)), watermark(110)]))
     assert found["statistics"][0]["mean"] == huge
     assert all(found["statistics"][0][name] is not None for name in ("sum", "variance"))
 
@@ -230,7 +230,7 @@ def counter(time, value, series="net{dir=in}", **more):
 
 def only(outputs, kind="tumbling", size=10.0):
     """The statistics of each window of a kind, one machine's one series."""
-    found = [r for r in told(outputs) if r["window"]["kind"] == kind]
+    found = [r for r in finals(outputs) if r["window"]["kind"] == kind]
     return [r["statistics"][0] for r in found if kind != "tumbling" or r["window"]["size_seconds"] == size]
 
 
@@ -271,7 +271,7 @@ def test_a_reset_between_two_windows_is_growth_from_zero():
 
 
 def test_what_keeps_falling_is_no_counter():
-    """As collectd sends it unless told otherwise: rates, under a counter's type."""
+    """As collectd sends it unless configured otherwise: rates, under a counter's type."""
     values = [(100 + 5 * n, 7.5 if n % 2 else 3.5) for n in range(40)]
     found = only(run([record(*(counter(*point) for point in values)), watermark(300)]))
     assert "rate" not in found[-1]
@@ -290,7 +290,7 @@ def histogram(time, counts, total, **more):
     return metric(time, total / max(sum(counts), 1), "latency", unit="s", **more)
 
 
-def test_a_histogram_tells_its_observations_since_the_window_before():
+def test_a_histogram_gives_its_observations_since_the_window_before():
     log = [record(histogram(101, [1, 0, 0], 0.5), histogram(111, [1, 10, 0], 15.5)), watermark(120)]
     first, second = only(run(log))
     assert (first["count"], "observations" in first) == (1, False)
@@ -312,7 +312,7 @@ def test_the_missing_share_is_against_the_usual_interval():
 
 def test_a_sliding_window_holds_the_panes_under_it():
     values = [record(metric(time, float(time))) for time in (91, 125, 130, 155)]
-    found = [r for r in told(run([*values, watermark(180)], ALL)) if r["window"]["kind"] == "sliding"]
+    found = [r for r in finals(run([*values, watermark(180)], ALL)) if r["window"]["kind"] == "sliding"]
     shown = [(r["window"]["start_unix_nano"] // NANO, r["window"]["end_unix_nano"] // NANO) for r in found]
     assert shown == [(60, 120), (90, 150), (120, 180)]
     assert [r["statistics"][0]["sum"] for r in found] == [91.0, 91 + 125 + 130.0, 125 + 130 + 155.0]
@@ -323,7 +323,7 @@ def test_a_sliding_window_holds_the_panes_under_it():
 def test_a_session_ends_after_its_gap():
     times = (101, 104, 112, 140, 141, 142, 200)
     outputs = run([record(*(line(time) for time in times), kind="log"), watermark(300)], ALL)
-    found = [r for r in told(outputs) if r["window"]["kind"] == "session"]
+    found = [r for r in finals(outputs) if r["window"]["kind"] == "session"]
     shown = [(r["window"]["start_unix_nano"] // NANO, r["window"]["end_unix_nano"] // NANO) for r in found]
     assert shown == [(101, 127), (140, 157)]  # one line alone is no burst
     assert [r["statistics"][0] for r in found] == [
@@ -335,7 +335,7 @@ def test_a_session_ends_after_its_gap():
 def test_a_session_goes_on_over_panes_and_batches():
     values = [record(line(time), kind="log") for time in range(101, 200, 9)]
     log = [value for n, value in enumerate(values) for value in (value, watermark(100 + 9 * n))] + [watermark(400)]
-    found = [r for r in told(run(log, ALL, range(len(log)))) if r["window"]["kind"] == "session"]
+    found = [r for r in finals(run(log, ALL, range(len(log)))) if r["window"]["kind"] == "session"]
     assert [r["statistics"][0]["count"] for r in found] == [len(values)]
 
 
@@ -345,7 +345,7 @@ def test_a_count_window_is_every_so_many_values():
         record(metric(101, 9.0, "load", name="load")),
         watermark(200),
     ]
-    found = [r for r in told(run(log, ALL)) if r["window"]["kind"] == "count"]
+    found = [r for r in finals(run(log, ALL)) if r["window"]["kind"] == "count"]
     assert [(r["statistics"][0]["first"], r["statistics"][0]["last"]) for r in found] == [(0.0, 2.0), (3.0, 5.0)]
     assert [r["statistics"][0]["count"] for r in found] == [3, 3]
     assert found[0]["window"] == {
@@ -360,7 +360,7 @@ def test_a_count_window_is_every_so_many_values():
 def test_early_results_are_prefixes_that_the_final_record_replaces():
     values = [record(metric(time, 1.0)) for time in (91, 101, 111)]
     outputs = run([*values, watermark(120)], ALL)
-    (final,) = [r for r in told(outputs) if r["window"]["size_seconds"] == 30.0]
+    (final,) = [r for r in finals(outputs) if r["window"]["size_seconds"] == 30.0]
     running = [r for r in early(outputs) if r["window"]["size_seconds"] == 30.0]
     assert [(r["until_unix_nano"] // NANO, r["statistics"][0]["count"]) for r in running] == [(100, 1), (110, 2)]
     assert {r["id"] for r in running} == {final["id"]}
@@ -370,13 +370,13 @@ def test_early_results_are_prefixes_that_the_final_record_replaces():
 
 def test_an_open_session_can_be_followed():
     outputs = run([record(*(line(time) for time in (101, 103, 112)), kind="log"), watermark(200)], ALL)
-    (final,) = [r for r in told(outputs) if r["window"]["kind"] == "session"]
+    (final,) = [r for r in finals(outputs) if r["window"]["kind"] == "session"]
     running = [r for r in early(outputs) if r["window"]["kind"] == "session"]
     assert [r["statistics"][0]["count"] for r in running] == [2, 3]
     assert {r["id"] for r in running} == {final["id"]}
 
 
-def test_a_series_that_was_silent_for_long_begins_anew():
+def test_a_series_that_was_silent_for_long_is_reset():
     log = [record(counter(101, 50)), watermark(110), record(counter(200, 90)), watermark(210)]
     assert [("sum" in found) for found in only(run(log, ALL))] == [False, False]
     assert [("sum" in found) for found in only(run(log, TEN))] == [False, True]
@@ -389,8 +389,8 @@ def test_state_of_other_windows_is_refused():
 
 def test_state_of_another_layout_is_refused(monkeypatch):
     state = folded(TEN, watermark(100))
-    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 4)
-    with pytest.raises(ChangedLayoutError, match="has the layout 3, this version 4"):
+    monkeypatch.setattr("jobs.statistics.state.LAYOUT", 5)
+    with pytest.raises(ChangedLayoutError, match="has the layout 4, this version 5"):
         State(TEN, state)
 
 
@@ -440,7 +440,7 @@ def test_text_that_looks_like_the_begin_of_labels_is_only_text():
     odd = {"series": begin, "name": begin, "unit": begin, "attributes": {begin: begin, "series": begin}}
     metrics = record(metric(101, 2.0, **odd), resource={"series": "[", begin: begin}, machine=begin)
     lines = record(line(101, template=begin) | {"body": begin}, kind="log", machine=begin)
-    (found,) = told(run([metrics, lines, watermark(110)]))
+    (found,) = finals(run([metrics, lines, watermark(110)]))
     assert (found["machine"], [one["series"] for one in found["statistics"]]) == (begin, [begin, begin])
     assert found["statistics"][1]["attributes"] == odd["attributes"]
 
@@ -597,7 +597,7 @@ def test_every_record_fits_the_schema(log):
 @settings(max_examples=30)
 @given(segments.map(build_log))
 def test_no_two_final_records_share_an_id(log):
-    identities = [found["id"] for found in told(run(flat(log), ALL))]
+    identities = [found["id"] for found in finals(run(flat(log), ALL))]
     assert len(identities) == len(set(identities))
 
 
@@ -624,7 +624,7 @@ def test_a_control_event_is_passed_on_before_the_next_watermark_whatever_the_cut
         assert at == [105, 112]
         watermarks = [n for n, one in enumerate(found) if one.get("watermark_unix_nano", 0) > 105 * NANO]
         assert found.index(next(one for one in found if "control" in one)) < watermarks[0]
-    passed = next(one for one in told(run(values)) if "control" in one)
+    passed = next(one for one in finals(run(values)) if "control" in one)
     assert passed == {
         "id": "c-1",
         "machine": "vm-*",

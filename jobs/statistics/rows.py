@@ -50,7 +50,7 @@ class Rows:
     ) -> "Rows":
         """A row a point; `valid` ones have a value, `kept` ones keep it for quantiles."""
         one = np.ones(len(series), np.int64)
-        value = value + 0.0  # -0.0 becomes 0.0: equal values that print differently would tell their order
+        value = value + 0.0  # -0.0 becomes 0.0: equal values that print differently would show their order
         n, length = valid.astype(np.int64), kept.astype(np.int64)
         zero = np.zeros(len(series))
         return cls(
@@ -128,7 +128,7 @@ class Rows:
 
     @property
     def variance(self) -> Floats:
-        """Of the sample; 0 for one value."""
+        """The variance of the sample, 0 for one value."""
         return self.m2 / np.maximum(self.n - 1, 1)
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.statistics.quantiles import PERCENT, quantiles
-from jobs.statistics.windows import LARGEST, Rows
+from jobs.statistics.rows import LARGEST, Rows
 
 NAMES = tuple(field.name for field in fields(Rows))
 
