@@ -80,7 +80,7 @@ def _replace(part: Part, folder: Path, digest: str) -> None:
 
 
 def build_jar(project: Path, target: Path) -> Path:
-    """`kappa.jar` of the Maven project in `project`, built in the folder `target`. The same source gives the same bytes.
+    """`kappa.jar` of the Maven project in `project`, built in the folder `target`; the same bytes of the same source.
 
     Raises:
         UserError: Maven is missing, or the source doesn't compile; says where.

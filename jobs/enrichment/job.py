@@ -5,7 +5,7 @@ from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 
-from connectors.decoders import decoder
+from connectors.decoders.registry import decoder_of
 from infra.contract.topics import TopicMap
 from jobs.enrichment.coalesce import gathered
 from jobs.enrichment.inventory import InventoryTable
@@ -19,7 +19,7 @@ from jobs.runtime.runner import run_job, start_job
 def _build(context: Context) -> DataFrame:
     """Each format's topics as a source of its own, through its decoder. One without new records costs nothing."""
     sources, formats = _sources(context.topics), topics_by_format(context.topics.telemetry)
-    decoded = [decoder(name)(context.stream(name, *sources[name])) for name in formats]
+    decoded = [decoder_of(name).decode(context.stream(name, *sources[name])) for name in formats]
     own = context.own()  # what was sent again
 
     def retried(name: str) -> DataFrame:
