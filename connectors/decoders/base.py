@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 class Decoder:
     """The decoder of the wire format `name`.
 
-    `decode` takes the rows of the Kafka source. Their columns (key, value, topic, partition, offset, timestamp) come out
-    as they went in, with the columns of `infra.contract.schemas.DECODED` beside them; `value` may be null where it was
-    decoded.
+    `decode` takes the rows of the Kafka source. Their columns (key, value, topic, partition, offset, timestamp) come
+    out as they went in, with the columns of `infra.contract.schemas.DECODED` beside them; `value` may be null where it
+    was decoded.
 
     - A row is one machine's batch of events. A record that can't be decoded gives exactly one row.
     - No data point or log line vanishes: one that is unusable by itself is an event whose `value` or `time_unix_nano`

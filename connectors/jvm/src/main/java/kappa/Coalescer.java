@@ -41,7 +41,7 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
 
   private final int group, fields, json, offset, timestamp;
 
-  private Coalescer(StructType schema) {
+  Coalescer(StructType schema) {
     group = schema.fieldIndex("group");
     fields = ((StructType) schema.apply(group).dataType()).size();
     json = schema.fieldIndex("json");
