@@ -1,31 +1,26 @@
-"""Fetch the JVM parts by Maven into the data folder, once per version of their pom; our own class is compiled there."""
+"""Fetch the JVM parts by Maven into the data folder, once per version of their poms, and build `kappa.jar` there."""
 
 import fcntl
 import hashlib
-import os
 import shutil
 import tempfile
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from infra.errors import UserError
-from infra.jdk import MAVEN_JAVA, SPARK_JAVA, find_jdk, find_maven
+from infra.jdk import MAVEN_JAVA, find_jdk, find_maven
 from infra.processes import run
 from infra.settings import load_settings
 
-Part = Literal["compiler", "spark", "kafka", "elasticsearch", "flink"]
+Part = Literal["spark", "kafka", "elasticsearch", "flink"]
 
 POMS = Path(__file__).parent / "jars"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
-_ROOT = Path(__file__).parents[1]
-# What goes along with Spark's jars.
-OWN = tuple(sorted((_ROOT / "connectors" / "jvm" / "src" / "main" / "java").rglob("*.java")))
+# The Maven project of our own classes, whose jar goes along with Spark's.
+JVM = Path(__file__).parents[1] / "connectors" / "jvm"
 GOALS: dict[Part, str] = {
-    "compiler": "dependency:copy-dependencies",
     "spark": "dependency:copy-dependencies",
     "kafka": "dependency:copy-dependencies",
     "elasticsearch": "dependency:unpack",
@@ -45,7 +40,7 @@ def spark_jars(jars: Path | None = None) -> list[Path]:
 
 
 def fetch(part: Part, jars: Path | None = None) -> Path:
-    """The folder with the part's files; Maven runs only if its pom changed since.
+    """The folder with the part's files; Maven runs only if its poms or our sources have changed since.
 
     Raises:
         UserError: Maven is missing or failed.
@@ -67,51 +62,45 @@ def _is_current(stamp: Path, digest: str) -> bool:
 
 
 def _digest(part: Part) -> str:
-    sources = [POMS / "pom.xml", POMS / part / "pom.xml", *(OWN if part == "spark" else ())]
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    poms = [POMS / "pom.xml", POMS / part / "pom.xml"]
+    own = [JVM / "pom.xml", *sorted((JVM / "src" / "main").rglob("*.java"))] if part == "spark" else []
+    return hashlib.sha256(b"".join(source.read_bytes() for source in (*poms, *own))).hexdigest()
 
 
 def _replace(part: Part, folder: Path, digest: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{part}-") as temporary:
         fresh = Path(temporary) / part
-        _maven(part, fresh)
+        _maven(f"could not fetch {part}", POMS / part / "pom.xml", GOALS[part], f"-DoutputDirectory={fresh}")
         if part == "spark":
-            _compile(OWN, fresh, folder.parent)
+            build_jar(JVM, Path(temporary) / "build").rename(fresh / "kappa.jar")
         (fresh / ".stamp").write_text(digest)
         if folder.exists():
             shutil.move(folder, Path(temporary) / "old")
         fresh.rename(folder)
 
 
-def _maven(part: Part, target: Path) -> None:
-    pom = POMS / part / "pom.xml"
-    command: list[str | Path] = [find_maven(), "-q", "-B", "-f", pom, GOALS[part], f"-DoutputDirectory={target}"]
+def build_jar(project: Path, target: Path) -> Path:
+    """`kappa.jar` of the Maven project in `project`, built in the folder `target`; the same bytes of the same source.
+
+    Raises:
+        UserError: Maven is missing, or the source doesn't compile; says where.
+    """
+    # Not the phase `package`: that would fetch what the project's tests need.
+    _maven("could not build kappa.jar", project / "pom.xml", "compiler:compile", "jar:jar", f"-Dtarget={target}")
+    return target / "kappa.jar"
+
+
+def _maven(failure: str, pom: Path, *arguments: str) -> None:
+    command: list[str | Path] = [find_maven(), "-q", "-B", "-f", pom, *arguments]
     code, output = run(command, {"JAVA_HOME": str(find_jdk(MAVEN_JAVA, "Maven"))})
     if code:
-        fault = next((line for line in output.splitlines() if "[ERROR]" in line), output.strip())
-        raise UserError(f"mvn: could not fetch {part}: {fault.removeprefix('[ERROR] ')}")
+        raise UserError(f"mvn: {failure}: {_fault(output)}")
 
 
-def _compile(sources: Sequence[Path], target: Path, jars: Path) -> None:
-    """Make `kappa.jar` in `target`, against the jars there and those of pyspark. Eclipse's compiler needs no JDK."""
-    (compiler,) = fetch("compiler", jars).glob("ecj-*.jar")
-    class_path = os.pathsep.join(str(jar) for jar in (*_pyspark().glob("jars/*.jar"), *target.glob("*.jar")))
-    java = find_jdk(SPARK_JAVA, "Spark") / "bin" / "java"
-    with tempfile.TemporaryDirectory(dir=jars) as classes:
-        options = ["-proc:none", "-nowarn", "--release", str(SPARK_JAVA), "-cp", class_path, "-d", classes]
-        code, output = run([java, "-jar", compiler, *options, *sources])
-        if code:
-            raise UserError(f"kappa.jar: does not compile: {output.strip()}")
-        with zipfile.ZipFile(target / "kappa.jar", "w") as jar:
-            for path in sorted(Path(classes).rglob("*.class")):
-                # Without a time of its own: the same source gives the same jar.
-                jar.writestr(zipfile.ZipInfo(str(path.relative_to(classes))), path.read_bytes())
-
-
-def _pyspark() -> Path:
-    spec = find_spec("pyspark")
-    assert spec and spec.origin
-    return Path(spec.origin).parent
+def _fault(output: str) -> str:
+    """The line that says most: the compiler's first error, else Maven's first, else all that there is."""
+    errors = [line.partition("[ERROR] ")[2] for line in output.splitlines() if "[ERROR] " in line]
+    return next((error for error in errors if ".java:[" in error), errors[0] if errors else output.strip())
 
 
 @contextmanager

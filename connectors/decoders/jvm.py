@@ -1,6 +1,6 @@
-"""Decoders in the JVM: a class beside this file makes of a record's bytes a list of rows, of at least one.
+"""Decoders in the JVM: a class of connectors/jvm makes of a record's bytes a list of rows, of at least one.
 
-For the formats of most records: to take the bytes to Python and the events back costs more than to decode them.
+They decode the formats of most records: to take the bytes to Python and the events back costs more than the decoding.
 """
 
 from collections.abc import Callable
@@ -9,27 +9,33 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from connectors.decoders.base import Decoder
 from connectors.decoders.columns import LARGEST_BYTES, TOO_LARGE
 from infra.contract.schemas import DECODED
 
-Made = Callable[[Column], dict[str, Column]]
+# Columns of DECODED, by name, that are computed from a row of the Java class.
+Derive = Callable[[Column], dict[str, Column]]
 
 
-def decode(df: DataFrame, java: str, row: StructType, made: Made) -> DataFrame:
-    """Decode with the class `kappa.<java>`, whose rows have the fields of `row`.
+def decoder(name: str, java: str, row: StructType, derive: Derive) -> Decoder:
+    """The decoder of the wire format `name` by the class `kappa.<java>`, whose rows have the fields of `row`.
 
-    Those that DECODED has, too, are taken as they are; `made` gives others of it from such a row.
+    Fields that DECODED has, too, are taken as they are; `derive` gives other fields of it from such a row.
     """
+    return Decoder(name, lambda df: _decode(df, java, row, derive))
+
+
+def _decode(df: DataFrame, java: str, row: StructType, derive: Derive) -> DataFrame:
     name = f"kappa_{java}"
     if not df.sparkSession.catalog.functionExists(name):
         df.sparkSession.udf.registerJavaFunction(name, f"kappa.{java}", ArrayType(row))
     is_too_large = F.octet_length("value") > LARGEST_BYTES
     decoded = F.call_function(name, F.when(~is_too_large, F.col("value")))
-    # Outer, though there is always a row: else Spark would ask for the rows twice, to filter out those without any.
+    # Outer, though there is always a row: otherwise Spark would compute the rows twice, to filter out empty lists.
     rows = df.select("*", F.explode_outer(decoded).alias("row"))
     found = F.col("row")
     error = F.when(is_too_large, TOO_LARGE).otherwise(found["error"])
-    known = {field: found[field] for field in row.names} | made(found) | {"error": error}
+    known = {field: found[field] for field in row.names} | derive(found) | {"error": error}
     fields = [known.get(field, F.lit(None)).cast(DECODED[field].dataType).alias(field) for field in DECODED.names]
     # Kafka's value stays only where nothing could be decoded, as with the decoders in Python.
     value = F.when(error.isNotNull(), F.col("value")).alias("value")

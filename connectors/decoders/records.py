@@ -1,7 +1,8 @@
 """Decoders in Python, a record at a time over Arrow batches: for what Spark's expressions can't read, or read slowly.
 
-A format gives `read(value)`, the batches of one record's bytes. Metrics leave Python as rendered JSON: to build nested
-Arrow columns from Python objects takes 6 µs a data point, to write it as JSON 0.3 µs, and JSON is what `events` holds.
+A format gives `read(value)`, which returns the batches of one record's bytes or raises UnusableError. Metrics leave
+Python as rendered JSON: to build nested Arrow columns from Python objects takes 6 µs a data point, to write it as JSON
+0.3 µs, and JSON is what `events` holds.
 """
 
 import math
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from connectors.decoders.base import Decoder
 from connectors.decoders.columns import LARGEST_BYTES, TOO_LARGE
 from infra.contract.columnar import event_columns
 from infra.contract.schemas import DECODED
@@ -43,11 +45,15 @@ class Batch(NamedTuple):
 Read = Callable[[bytes | None], Sequence[Batch]]
 
 
-def decode(df: DataFrame, kind: str, read: Read) -> DataFrame:
-    """One row a batch of a record. `kind` is that of a record that can't be used.
+def decoder(name: str, kind: str, read: Read) -> Decoder:
+    """The decoder of the wire format `name` by `read`. `kind` is the kind that a record which can't be used has.
 
     Kafka's `value` stays only where nothing could be decoded: nobody needs it elsewhere, and it is most of the bytes.
     """
+    return Decoder(name, lambda df: _decode(df, kind, read), needs_python=True)
+
+
+def _decode(df: DataFrame, kind: str, read: Read) -> DataFrame:
     kafka = [StructField(field.name, field.dataType) for field in df.schema.fields]  # any of them may be null
     schema = StructType([*kafka, *DECODED.fields])
     arrow = to_arrow_schema(DECODED)
@@ -105,77 +111,15 @@ def _spelled(value: Any) -> Any:
     return value if is_known else _NONFINITE.get(value, "NaN")
 
 
-def parse(value: bytes | None) -> Any:
-    """A record's JSON. Raises UnusableError. Bytes that aren't UTF-8 become U+FFFD."""
-    value = value or b""
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return orjson.loads(value.decode(errors="replace"))
-    except orjson.JSONDecodeError:
-        raise UnusableError("not_json") from None
+def integer(value: int) -> int | None:
+    """An unsigned 64-bit integer as a signed one; null if it is too large for that."""
+    return value if value <= _LARGEST else None
 
 
-def integer(value: Any) -> int | None:
-    """A 64-bit integer from a JSON number or its digits; null if it is none."""
-    if isinstance(value, str):
-        try:
-            value = int(value) if "_" not in value else None
-        except ValueError:
-            return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if -_LARGEST - 1 <= value <= _LARGEST else None
-
-
-@lru_cache(maxsize=1024, typed=True)  # a scrape's points share it
-def time(value: Any) -> int | None:
-    """Nanoseconds; null for 0, which means unknown, and for what isn't a positive 64-bit number."""
-    number = integer(value)
-    return number if number is not None and number > 0 else None
-
-
-def double(value: Any) -> float | None:
-    """A double from a JSON number or its text, NaN and infinities too; null if it is none."""
-    if isinstance(value, float):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    try:
-        return None if isinstance(value, str) and "_" in value else float(value)
-    except (ValueError, OverflowError):
-        return None
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """A JSON object; null is an empty one. Raises TypeError for anything else."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise TypeError("not an object")
-    return value
-
-
-def every(convert: Callable[[Any], Any], values: Any) -> list[Any] | None:
-    """A list converted; null if it is null, or if one of its values can't be: a histogram has all its buckets or none.
-
-    Raises TypeError if it is no list.
-    """
-    if values is None:
-        return None
-    if not isinstance(values, list):
-        raise TypeError("not a list")
-    found = [convert(value) for value in values]
-    return None if any(new is None and old is not None for new, old in zip(found, values, strict=True)) else found
-
-
-def text(value: Any) -> Text:
-    """A JSON value as text: a string as it is, anything else as its JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return orjson.dumps(value).decode()
+@lru_cache(maxsize=1024)  # the points of a scrape share their time
+def time(value: int) -> int | None:
+    """Nanoseconds since the epoch; null for 0, which means unknown, and for what exceeds a signed 64-bit number."""
+    return integer(value) or None
 
 
 def series(name: str, pairs: Sequence[tuple[str, Text]]) -> str:

@@ -24,11 +24,11 @@ def gathered() -> Step:
     """
     is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
     group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
-    whole = {"json": F.coalesce("gathered", "json"), "newest": F.coalesce("newest", "timestamp")}
+    whole = {"json": F.coalesce("coalesced", "json"), "newest": F.coalesce("newest", "timestamp")}
 
     def gather(df: DataFrame) -> DataFrame:
-        found = _in_jvm(df.sparkSession).gathered(df.withColumn("group", group)._jdf)
-        return DataFrame(found, df.sparkSession).withColumns(whole).drop("group", "gathered")
+        found = _in_jvm(df.sparkSession).coalesced(df.withColumn("group", group)._jdf)
+        return DataFrame(found, df.sparkSession).withColumns(whole).drop("group", "coalesced")
 
     return gather
 
@@ -43,4 +43,4 @@ def apart() -> Step:
 def _in_jvm(spark: SparkSession) -> Any:
     # Once: to look for a Java name, py4j tries to load each part of it as a class.
     assert spark._jvm
-    return spark._jvm.kappa.Gatherer
+    return spark._jvm.kappa.Coalescer

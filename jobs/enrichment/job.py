@@ -4,7 +4,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from connectors.decoders import decoder
+from connectors.decoders.registry import decoder_of
 from infra.contract.topics import TopicMap
 from jobs.enrichment.coalesce import gathered
 from jobs.enrichment.inventory import InventoryTable
@@ -23,7 +23,7 @@ def _streams(topics: TopicMap) -> Sources:
 def _build(context: Context) -> DataFrame:
     """Each stream through its format's decoder. One without new records costs nothing."""
     streams, formats = _streams(context.topics), topics_by_format(context.topics.telemetry)
-    decoded = [decoder(name)(context.stream(name, streams[name])) for name in formats]
+    decoded = [decoder_of(name).decode(context.stream(name, streams[name])) for name in formats]
     retries = context.without_replay()
 
     def retried(name: str) -> DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType
 
-from connectors.decoders import IN_PYTHON, decoder
+from connectors.decoders.registry import decoder_of
 from infra.contract.topics import Topic, TopicMap
 from jobs.enrichment.inventory import SCHEMA, Fact, follow_facts, history
 from jobs.enrichment.retry import topics_by_format
@@ -56,7 +56,7 @@ def start(context: Context) -> Queries:
 def records(context: Context) -> DataFrame:
     """Addressed records for Spark's Kafka sink."""
     decoded = [
-        decoder(name)(context.stream(name, topics, bounded=False))
+        decoder_of(name).decode(context.stream(name, topics, bounded=False))
         for name, topics in topics_by_format(readable(context.topics)).items()
     ]
     facts = follow_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
@@ -66,7 +66,7 @@ def records(context: Context) -> DataFrame:
 
 def readable(topics: TopicMap) -> list[Topic]:
     """The telemetry topics that this mode can decode."""
-    return [topic for topic in topics.telemetry if topic.format not in IN_PYTHON]
+    return [topic for topic in topics.telemetry if topic.format and not decoder_of(topic.format).needs_python]
 
 
 def inventory(spark: SparkSession, facts: dict[str, dict[int, Fact]]) -> DataFrame:

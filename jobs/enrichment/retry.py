@@ -11,7 +11,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from connectors.decoders import columns, decoder
+from connectors.decoders import columns
+from connectors.decoders.registry import decoder_of
 from infra.contract.schemas import DECODED, EVENTS
 from infra.contract.topics import Topic, TopicMap
 
@@ -28,7 +29,7 @@ def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFr
     that is used twice, and the topic is nearly always empty.
     """
     formats = [
-        decoder(name)(_restored(read(name)).where(~_is_events() & F.col("topic").isin([one.name for one in spoken])))
+        decoder_of(name).decode(_restored(read(name)).where(~_is_events() & F.col("topic").isin(_names(spoken))))
         for name, spoken in topics_by_format(topics.telemetry).items()
     ]
     known = F.coalesce(F.col("topic").isin([topic.name for topic in topics.telemetry]), F.lit(False))
@@ -67,6 +68,10 @@ def topics_by_format(telemetry: Iterable[Topic]) -> dict[str, tuple[Topic, ...]]
         assert topic.format
         found[topic.format] = (*found.get(topic.format, ()), topic)
     return found
+
+
+def _names(topics: Iterable[Topic]) -> list[str]:
+    return [topic.name for topic in topics]
 
 
 def _header(name: str) -> Column:

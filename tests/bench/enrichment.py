@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors import otlp
-from connectors.decoders import decoder
+from connectors.decoders.registry import decoder_of
 from connectors.otlp import Instrument
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
@@ -102,7 +102,7 @@ def stages(spark: SparkSession, count: int) -> dict[str, tuple[int, DataFrame]]:
     found: dict[str, tuple[int, DataFrame]] = {}
     for name, (value, topic, points) in inputs.items():
         raw = records(spark, value, count, topic)
-        decoded = decoder(name)(raw)
+        decoded = decoder_of(name).decode(raw)
         found[f"{name}: decoded"] = (count * points, decoded)
         found[f"{name}: enriched"] = (count * points, enrichment(topics)(decoded, inventory))
     return found

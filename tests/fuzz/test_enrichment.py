@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from connectors.decoders import decoder
+from connectors.decoders.registry import decoder_of
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.transform import enrichment
@@ -70,7 +70,7 @@ def outcome(spark):
         # As Arrow: pickled rows of 10 MB take more memory than a job has.
         kafka = spark.createDataFrame(pa.Table.from_pylist(rows, KAFKA)).repartition(2)
         found = [(Counter(), []) for _ in values]
-        for record in enrichment(TOPICS)(decoder(wire_format)(kafka), inventory).toLocalIterator():
+        for record in enrichment(TOPICS)(decoder_of(wire_format).decode(kafka), inventory).toLocalIterator():
             parsed = json.loads(record.value)
             counts, codes = found[parsed["source"]["offset"]]
             if record.topic == "events.rejected":

@@ -1,7 +1,10 @@
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import pyspark
 import pytest
 
 from infra import jars
@@ -87,20 +90,49 @@ def test_the_real_poms_agree_with_pyproject():
         assert f"<{tag}>{version}</{tag}>" in pom
 
 
-def test_the_same_source_gives_the_same_jar_and_a_fault_in_it_is_told(tmp_path, monkeypatch):
-    spark = [*jars.fetch("spark").glob("*.jar")]
-    made = []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        folder.mkdir()
-        for jar in spark:
-            if jar.name != "kappa.jar":
-                (folder / jar.name).symlink_to(jar)
-        jars._compile(jars.OWN, folder, jars.default_jars())
-        made.append((folder / "kappa.jar").read_bytes())
-    assert made[0] == made[1] == (jars.fetch("spark") / "kappa.jar").read_bytes()
+@pytest.fixture
+def project(tmp_path):
+    """A copy of connectors/jvm, beside a copy of its parent."""
+    shutil.copytree(jars.POMS, tmp_path / "infra" / "jars")
+    return Path(shutil.copytree(jars.JVM, tmp_path / "connectors" / "jvm"))
 
-    broken = tmp_path / "KafkaTask.java"
-    (sink,) = (source for source in jars.OWN if source.name == broken.name)
-    broken.write_text(sink.read_text().replace("beginTransaction", "beginTransactions"))
-    with pytest.raises(UserError, match=r"kappa.jar: does not compile: (?s:.)*KafkaTask.java(?s:.)*beginTransactions"):
-        jars._compile([broken], tmp_path / "one", jars.default_jars())
+
+def test_the_same_source_gives_the_same_jar(project, tmp_path):
+    jar = jars.build_jar(project, tmp_path / "build")
+    assert jar.read_bytes() == (jars.fetch("spark") / "kappa.jar").read_bytes()
+
+
+def test_a_fault_in_the_source_is_one_line_that_says_where(project, tmp_path):
+    (broken,) = project.rglob("KafkaTask.java")
+    broken.write_text(broken.read_text().replace("beginTransaction", "beginTransactions"))
+    with pytest.raises(
+        UserError, match=r"could not build kappa.jar: .*KafkaTask.java:\[\d+,.*beginTransactions"
+    ) as error:
+        jars.build_jar(project, tmp_path / "build")
+    assert "\n" not in str(error.value)
+
+
+def test_the_stamp_of_spark_follows_our_sources(project, monkeypatch):
+    monkeypatch.setattr(jars, "JVM", project)
+    before = jars._digest("spark")
+    (source,) = project.rglob("Scrape.java")
+    source.write_text(source.read_text() + "\n")
+    changed = jars._digest("spark")
+    (project / "src" / "test" / "java" / "kappa" / "NewTest.java").write_text("")
+    assert before != changed == jars._digest("spark")
+
+
+@pytest.mark.parametrize(
+    ("name", "jar"),
+    [
+        ("scala.library", "scala-library"),
+        ("jackson", "jackson-databind"),
+        ("kryo", "kryo-shaded"),
+        ("slf4j", "slf4j-api"),
+        ("kafka.clients", "kafka-clients"),
+    ],
+)
+def test_our_classes_are_compiled_against_what_spark_runs_with(name, jar):
+    version = (jars.POMS / "pom.xml").read_text().split(f"<{name}>")[1].split("<")[0]
+    known = (*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars.fetch("spark").glob("*.jar"))
+    assert f"{jar}-{version}.jar" in names(known)

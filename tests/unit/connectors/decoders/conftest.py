@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import functions as F
 
-from connectors.decoders import decoder
 from connectors.decoders.columns import event_rows
+from connectors.decoders.registry import decoder_of
 from infra.contract.schemas import EVENTS
 
 KAFKA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp"
@@ -18,7 +18,7 @@ def decode(spark):
     def run(wire_format, values):
         kafka = [(None, value, "telemetry", 0, offset, RECEIVED) for offset, value in enumerate(values)]
         found = [[] for _ in values]
-        decoded = decoder(wire_format)(spark.createDataFrame(kafka, KAFKA).coalesce(1))
+        decoded = decoder_of(wire_format).decode(spark.createDataFrame(kafka, KAFKA).coalesce(1))
         parsed = decoded.withColumn("parsed", F.from_json("json", EVENTS["events"].dataType.simpleString()))
         rendered = F.when(F.col("json").isNotNull(), event_rows(F.col("parsed")))
         for row in parsed.withColumn("events", F.coalesce("events", rendered)).collect():

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from connectors.decoders import records
 from connectors.decoders.otlp_values import (
     TEMPORALITIES,
     Entry,
@@ -14,7 +13,8 @@ from connectors.decoders.otlp_values import (
     machine_of,
     mean,
 )
-from connectors.decoders.records import Batch, Event, UnusableError, double, integer, mapping
+from connectors.decoders.records import Batch, Event, UnusableError
+from tests.unit.connectors.decoders.json_values import double, every, integer, mapping, parse, text, time
 
 Json = dict[str, Any]
 Reading = tuple[float | None, Json | None]  # value, histogram
@@ -24,7 +24,7 @@ _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", 
 
 def read(value: bytes | None) -> list[Batch]:
     """The batches of a record. Raises UnusableError."""
-    request = records.parse(value)
+    request = parse(value)
     try:
         return [_batch(mapping(found)) for found in request["resourceMetrics"]]
     except (AttributeError, KeyError, TypeError, ValueError):  # JSON of another shape
@@ -51,7 +51,7 @@ def _items(parent: Json, field: str) -> Iterator[Json]:
 
 def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
     """All data points of a metric; it has one kind of data, but if it had two, no point would be lost."""
-    name, unit = records.text(metric.get("name")) or "", records.text(metric.get("unit"))
+    name, unit = text(metric.get("name")) or "", text(metric.get("unit"))
     for field, (kind, reading) in _KINDS.items():
         data = metric.get(field)
         if data is None:
@@ -59,7 +59,7 @@ def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
         common: Event = {"name": name, "type": kind}
         if unit:
             common["unit"] = unit
-        if temporality := TEMPORALITIES.get(records.text(data.get("aggregationTemporality"))):
+        if temporality := TEMPORALITIES.get(text(data.get("aggregationTemporality"))):
             common["temporality"] = temporality
         if kind == "sum":
             common["monotonic"] = _boolean(data.get("isMonotonic"))
@@ -67,7 +67,7 @@ def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
             series, attributes = labels(name, _entries(point.get("attributes")), identity)
             value, histogram = reading(point)
             event = {
-                "time_unix_nano": records.time(point.get("timeUnixNano")),
+                "time_unix_nano": time(point.get("timeUnixNano")),
                 "series": series,
                 "value": None if _says_no_value(point) else value,
                 "attributes": attributes,
@@ -77,7 +77,7 @@ def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
 
 
 def _says_no_value(point: Json) -> bool:
-    return "flags" in point and records.text(point["flags"]) == "1"
+    return "flags" in point and text(point["flags"]) == "1"
 
 
 def _entries(attributes: Any) -> tuple[Entry, ...]:
@@ -89,12 +89,12 @@ def _entries(attributes: Any) -> tuple[Entry, ...]:
     try:
         return tuple([(a["key"] + "", a["value"]["stringValue"] + "") for a in attributes])
     except (KeyError, TypeError):  # not all of them are strings
-        return tuple([(records.text(a.get("key")) or "", _text(mapping(a.get("value")))) for a in attributes])
+        return tuple([(text(a.get("key")) or "", _text(mapping(a.get("value")))) for a in attributes])
 
 
 def _text(value: Json) -> str | None:
     """An AnyValue as text: a string as it is, arrays and key-value lists in their JSON."""
-    return next((records.text(value[field]) for field in _VALUES if value.get(field) is not None), None)
+    return next((text(value[field]) for field in _VALUES if value.get(field) is not None), None)
 
 
 def _boolean(value: Any) -> bool:
@@ -118,21 +118,19 @@ def _spread(point: Json, **buckets: Any) -> Reading:
 
 def _histogram(point: Json) -> Reading:
     bounds, counts = point.get("explicitBounds"), point.get("bucketCounts")
-    return _spread(point, bounds=records.every(double, bounds), counts=records.every(integer, counts))
+    return _spread(point, bounds=every(double, bounds), counts=every(integer, counts))
 
 
 def _exponential(point: Json) -> Reading:
     sides = [mapping(point.get(side)) for side in ("negative", "positive")]
-    counts = [records.every(integer, side.get("bucketCounts")) or [] for side in sides]
+    counts = [every(integer, side.get("bucketCounts")) or [] for side in sides]
     offsets = [double(side.get("offset")) or 0.0 for side in sides]
     zero = integer(point.get("zeroCount")) or 0
     return _spread(point, **exponential(double(point.get("scale")) or 0.0, zero, offsets, counts))
 
 
 def _summary(point: Json) -> Reading:
-    pairs = [
-        (records.text(q.get("quantile")) or "0", records.text(q.get("value"))) for q in _items(point, "quantileValues")
-    ]
+    pairs = [(text(q.get("quantile")) or "0", text(q.get("value"))) for q in _items(point, "quantileValues")]
     return _spread(point, quantiles=as_map(pairs))
 
 

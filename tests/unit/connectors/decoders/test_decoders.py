@@ -2,12 +2,14 @@
 
 import json
 import math
+import pkgutil
 
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from connectors.decoders import decoder, formats
+from connectors.decoders import formats
+from connectors.decoders.registry import DECODERS, decoder_of
 from infra.contract.topics import load_topics
 from infra.errors import UserError
 from tests.unit.connectors.decoders.conftest import RECEIVED
@@ -77,12 +79,21 @@ SUMMARY = {
 
 
 def test_every_format_of_the_topic_map_has_a_decoder():
-    assert {topic.format for topic in load_topics().telemetry} == set(formats())
+    assert {topic.format for topic in load_topics().telemetry} == {decoder.name for decoder in DECODERS}
 
 
 def test_an_unknown_format_is_a_user_error():
     with pytest.raises(UserError, match=r"'nagios'; use one of collectd_json, control_json, lines_json"):
-        decoder("nagios")
+        decoder_of("nagios")
+
+
+def test_every_module_of_formats_declares_the_decoder_of_its_name():
+    modules = sorted(module.name for module in pkgutil.iter_modules(formats.__path__))
+    assert [decoder.name for decoder in DECODERS] == modules
+
+
+def test_protobuf_needs_python_and_nothing_else_does():
+    assert {d.name for d in DECODERS if d.needs_python} == {"otlp_logs_proto", "otlp_metrics_proto"}
 
 
 @pytest.mark.parametrize("wire_format", ["otlp_metrics_json", "otlp_metrics_proto"])

@@ -158,20 +158,3 @@ def test_machines_that_begin_alike(assert_the_same):
     second = [value.replace(b'"name":"upf.', b'"name":"upg.').replace(b'"wait"', b'"waits"') for value in first]
     assert first != second
     assert_the_same([value for pair in zip(first, second, strict=True) for value in pair])
-
-
-def test_what_is_known_of_a_machine_is_made_once(spark):
-    """Only the full reader makes a resource's attributes anew."""
-    decoder, identity = spark._jvm.kappa.OtlpMetricsJson(), spark._jvm.java.lang.System.identityHashCode
-    [steady, *_] = scrapes("once-", 2, 2 * STEPS)
-    made = [identity(decoder.call(value)[0].get(2)) for value in steady]
-    assert len(set(made[:3])) == 3
-    assert len(set(made[2:])) == 1
-
-
-def test_points_in_another_order_each_time_have_no_form(spark):
-    decoder, identity = spark._jvm.kappa.OtlpMetricsJson(), spark._jvm.java.lang.System.identityHashCode
-    rng = random.Random("order")
-    shuffle = restructured(lambda metrics, _: rng.shuffle(metrics))
-    made = [identity(decoder.call(shuffle(value))[0].get(2)) for value in scrapes("shuffled-", 2, STEPS)[0]]
-    assert len(set(made)) == STEPS

@@ -1,4 +1,4 @@
-"""What the Python decoders are made of, without Spark."""
+"""What the Python decoders and their references are made of, without Spark."""
 
 import json
 import math
@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from connectors.decoders import records
 from connectors.decoders.otlp_values import labels
-from connectors.decoders.records import UnusableError, double, every, integer, render, series, time
+from connectors.decoders.records import UnusableError, render, series
 from infra.contract.columnar import to_columns
-from tests.unit.connectors.decoders import reference, reference_lines
+from tests.unit.connectors.decoders import json_values, reference, reference_lines
+from tests.unit.connectors.decoders.json_values import double, every, integer, time
 
 T = 1795245484412222354
 
@@ -28,6 +29,16 @@ def test_integers(value, number):
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, str(2**63), "x", "", [], {}])
 def test_what_is_no_64_bit_integer(value):
     assert integer(value) is None
+
+
+@pytest.mark.parametrize(("value", "number"), [(0, 0), (2**63 - 1, 2**63 - 1), (2**63, None), (2**64 - 1, None)])
+def test_unsigned_integers(value, number):
+    assert records.integer(value) == number
+
+
+@pytest.mark.parametrize(("value", "nanoseconds"), [(T, T), (0, None), (2**63, None)])
+def test_times_of_protobuf(value, nanoseconds):
+    assert records.time(value) == nanoseconds
 
 
 @pytest.mark.parametrize(("value", "nanoseconds"), [(str(T), T), (T, T), ("0", None), (-1, None), (True, None)])
@@ -99,7 +110,7 @@ def test_bytes_that_are_not_utf8_are_replaced():
 @pytest.mark.parametrize("value", [b"", b"{", b"{} {}", b"NaN", b'"\\ud800"', b"\xff", b"[" * 100_000])
 def test_what_is_no_json(value):
     with pytest.raises(UnusableError, match="not_json"):
-        records.parse(value)
+        json_values.parse(value)
 
 
 # fmt: off

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders import columns
+from connectors.decoders.base import Decoder
 from infra.contract.schemas import CONTROL
 
 _NEEDED = {"feedback": "novelty", "reset": "series", "suppress": "rule", "allow": "rule"}  # by action, beside a machine
@@ -29,3 +30,6 @@ def decode(df: DataFrame) -> DataFrame:
         events=F.array(event),
         error=F.coalesce(columns.parse_error(F.col("parsed"), F.col("value"), "not_control"), incomplete),
     )
+
+
+DECODER = Decoder("control_json", decode)

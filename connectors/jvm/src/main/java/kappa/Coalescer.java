@@ -29,18 +29,19 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Puts together, within a task, the data points of rows of the same `group`, for gathering.py: their labels stand once.
+ * Coalesces, within a task, the rows that have the same `group` into one record, in which each series' labels stand
+ * once. `jobs/enrichment/coalesce.py` says which rows have the same group.
  *
- * <p>On Spark's own rows: to take them to Java's types and back costs more than to gather them.
+ * <p>It works on Spark's internal rows, since their conversion to Java's types and back costs more than the coalescing.
  */
-public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
+public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
 
-  private static final int RECORD_BYTES = 1_000_000; // of a record, unless one scrape has more
-  private static final long HELD_BYTES = 32_000_000; // by a task: then all its records are complete
+  private static final int RECORD_BYTES = 1_000_000; // a record is at most so large, unless a single scrape is larger
+  private static final long HELD_BYTES = 32_000_000; // a task that holds more completes all its records
 
   private final int group, fields, json, offset, timestamp;
 
-  private Gatherer(StructType schema) {
+  Coalescer(StructType schema) {
     group = schema.fieldIndex("group");
     fields = ((StructType) schema.apply(group).dataType()).size();
     json = schema.fieldIndex("json");
@@ -49,18 +50,18 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
   }
 
   /**
-   * The rows of `frame`, those of a group as one; a row whose `group` is null stays as it is.
+   * The rows of `frame`, with those of a group as one row; a row whose `group` is null stays as it is.
    *
-   * <p>It is the first of them, with three columns more: `gathered` is `json` of all of them, `last_offset` and `newest`
-   * are the greatest `offset` and `timestamp`. Null where a row stayed alone.
+   * <p>The one row is the group's first, with three more columns: `coalesced` is the `json` of all of them, `last_offset`
+   * and `newest` are their greatest `offset` and `timestamp`. The three are null for a row that stayed alone.
    */
-  public static Dataset<Row> gathered(Dataset<?> frame) {
+  public static Dataset<Row> coalesced(Dataset<?> frame) {
     StructType schema = frame.schema();
     JavaRDD<InternalRow> rows =
-        frame.queryExecution().toRdd().toJavaRDD().mapPartitions(new Gatherer(schema), true);
+        frame.queryExecution().toRdd().toJavaRDD().mapPartitions(new Coalescer(schema), true);
     StructType wider =
         schema
-            .add("gathered", DataTypes.StringType)
+            .add("coalesced", DataTypes.StringType)
             .add("last_offset", DataTypes.LongType)
             .add("newest", DataTypes.TimestampType);
     return frame.sparkSession().internalCreateDataFrame(rows.rdd(), wider, false);
@@ -68,10 +69,10 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
 
   @Override
   public Iterator<InternalRow> call(Iterator<InternalRow> rows) {
-    return new Gathering(rows);
+    return new CoalescedRows(rows);
   }
 
-  private final class Gathering implements Iterator<InternalRow> {
+  private final class CoalescedRows implements Iterator<InternalRow> {
     private final Iterator<InternalRow> rows;
     private final Map<UnsafeRow, Group> groups = new LinkedHashMap<>();
     private final Map<Labels, Labels> known = new HashMap<>();
@@ -81,13 +82,13 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
     private InternalRow next;
     private long held;
 
-    Gathering(Iterator<InternalRow> rows) {
+    CoalescedRows(Iterator<InternalRow> rows) {
       this.rows = rows;
     }
 
     @Override
     public boolean hasNext() {
-      // A row that stays alone is handed on before the next is read: Spark reuses its memory.
+      // A row that stays alone is returned before the next one is read, since Spark reuses its memory.
       while (next == null && complete.isEmpty() && rows.hasNext()) {
         next = take(rows.next());
       }
@@ -104,14 +105,14 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
       }
       if (next == null) {
         Group group = complete.remove();
-        return joined.apply(group.first, group.more());
+        return joined.apply(group.first, group.addedColumns());
       }
       InternalRow row = joined.apply(next, alone);
       next = null;
       return row;
     }
 
-    /** The row, if it stays alone; else null. */
+    /** Adds the row to its group and returns null, or returns the row if it stays alone. */
     private InternalRow take(InternalRow row) {
       if (row.isNullAt(group)) {
         return row;
@@ -158,12 +159,12 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
     }
   }
 
-  /** What is to be one record. */
+  /** The scrapes that become one record. */
   private static final class Group {
     final InternalRow first;
     private final ByteArrayOutputStream times = new ByteArrayOutputStream();
     private final ByteArrayOutputStream values = new ByteArrayOutputStream();
-    private final List<Labels> labels = new ArrayList<>(); // of each scrape
+    private final List<Labels> labels = new ArrayList<>(); // one entry for each scrape
     private final Set<Labels> distinct = new LinkedHashSet<>();
     private int bytes;
     private long lastOffset, newest;
@@ -185,8 +186,8 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
       newest = Math.max(newest, timestamp);
     }
 
-    /** The columns that `gathered` adds. */
-    InternalRow more() {
+    /** The columns that `coalesced` adds. */
+    InternalRow addedColumns() {
       return new GenericInternalRow(labels.size() == 1 ? new Object[3] : new Object[] {text(), lastOffset, newest});
     }
 
@@ -197,7 +198,7 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
     }
   }
 
-  /** The labels of several scrapes, each of them once, and in which row those of each scrape are. */
+  /** The distinct labels of several scrapes as text, and for each scrape the rows in which its labels stand. */
   private record Table(byte[] text, Map<Labels, int[]> rows) {
 
     static Table of(Set<Labels> scrapes) {
@@ -205,7 +206,7 @@ public final class Gatherer implements FlatMapFunction<Iterator<InternalRow>, In
         Labels only = scrapes.iterator().next();
         return new Table(only.text(), Map.of(only, IntStream.range(0, only.points()).toArray()));
       }
-      // In an order of their own: while a machine has the same series, its records end in the same bytes.
+      // Sorted, so that a machine's records end in the same bytes as long as it has the same series.
       Map<String[], Integer> places = new TreeMap<>(Arrays::<String>compare);
       scrapes.forEach(one -> Arrays.stream(one.rows()).forEach(row -> places.put(row, null)));
       int next = 0;

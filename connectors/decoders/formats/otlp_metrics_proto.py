@@ -1,4 +1,7 @@
-"""OTLP metrics as protobuf (`ExportMetricsServiceRequest`); the same rows as `otlp_metrics_json`."""
+"""OTLP metrics as protobuf (`ExportMetricsServiceRequest`); the same rows as `otlp_metrics_json`.
+
+Each resource gives one row; codes: not_protobuf, no_events, no_machine.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +15,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     ResourceMetrics,
     SummaryDataPoint,
 )
-from pyspark.sql import DataFrame
 
-from connectors.decoders import otlp_arrow, records
+from connectors.decoders import otlp_protobuf, records
 from connectors.decoders.otlp_values import (
     TEMPORALITIES,
     Entry,
@@ -31,18 +33,13 @@ Reading = tuple[float | None, dict[str, Any] | None]  # value, histogram
 _NO_RECORDED_VALUE = 1
 
 
-def decode(df: DataFrame) -> DataFrame:
-    """One row a resource; codes: not_protobuf, no_events, no_machine."""
-    return records.decode(df, "metric", read)
-
-
 def read(value: bytes | None) -> list[Batch]:
     """The batches of a record. Raises UnusableError."""
-    return [_batch(found) for found in otlp_arrow.parse(ExportMetricsServiceRequest, value).resource_metrics]
+    return [_batch(found) for found in otlp_protobuf.parse(ExportMetricsServiceRequest, value).resource_metrics]
 
 
 def _batch(found: ResourceMetrics) -> Batch:
-    resource = as_map(otlp_arrow.entries(found.resource.attributes))
+    resource = as_map(otlp_protobuf.entries(found.resource.attributes))
     machine = machine_of(resource)
     identity = identity_of(resource, machine)
     metrics = [metric for scope in found.scope_metrics for metric in scope.metrics]
@@ -62,7 +59,7 @@ def _events(metric: Metric, identity: tuple[Entry, ...]) -> Iterator[Event]:
     if kind == "sum":
         common["monotonic"] = data.is_monotonic
     for point in data.data_points:
-        series, attributes = labels(metric.name, otlp_arrow.entries(point.attributes), identity)
+        series, attributes = labels(metric.name, otlp_protobuf.entries(point.attributes), identity)
         value, histogram = _READINGS[kind](point)
         event = {
             "time_unix_nano": records.time(point.time_unix_nano),
@@ -93,7 +90,9 @@ def _optional(point: Any, name: str) -> float | None:
 
 
 def _counts(buckets: Any) -> list[int] | None:
-    return records.every(records.integer, list(buckets.bucket_counts))
+    """All of the counts or none, as a histogram without one of its buckets says nothing."""
+    counts = list(buckets.bucket_counts)
+    return counts if all(records.integer(count) is not None for count in counts) else None
 
 
 def _histogram(point: HistogramDataPoint) -> Reading:
@@ -107,7 +106,9 @@ def _exponential(point: ExponentialHistogramDataPoint) -> Reading:
 
 
 def _summary(point: SummaryDataPoint) -> Reading:
-    quantiles = [(otlp_arrow.number_text(q.quantile), otlp_arrow.number_text(q.value)) for q in point.quantile_values]
+    quantiles = [
+        (otlp_protobuf.number_text(q.quantile), otlp_protobuf.number_text(q.value)) for q in point.quantile_values
+    ]
     return _spread(point, quantiles=as_map(quantiles))
 
 
@@ -118,3 +119,6 @@ _READINGS: dict[str, Callable[[Any], Reading]] = {
     "exponential_histogram": _exponential,
     "summary": _summary,
 }
+
+
+DECODER = records.decoder("otlp_metrics_proto", "metric", read)

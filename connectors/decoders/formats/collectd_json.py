@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders import columns, otlp
+from connectors.decoders.base import Decoder
 
 _SCHEMA = (
     "ARRAY<STRUCT<values ARRAY<STRING>, dstypes ARRAY<STRING>, dsnames ARRAY<STRING>, time STRING, host STRING,"
@@ -66,3 +67,6 @@ def _event(item: Column, value: Column, index: Column) -> Column:
         monotonic=F.when(is_sum, F.lit(True)),
         attributes=otlp.as_map(F.col("pairs")),
     )
+
+
+DECODER = Decoder("collectd_json", decode)

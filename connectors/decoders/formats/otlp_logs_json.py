@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders import columns, otlp
+from connectors.decoders.base import Decoder
 
 _RECORD = (
     "timeUnixNano STRING, observedTimeUnixNano STRING, severityNumber STRING, severityText STRING,"
@@ -34,3 +35,6 @@ def _event(record: Column) -> Column:
         severity_text=columns.nonempty(name),
         body=otlp.value_text(record["body"]),
     )
+
+
+DECODER = Decoder("otlp_logs_json", decode)

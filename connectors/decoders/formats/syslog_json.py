@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders import columns
+from connectors.decoders.base import Decoder
 
 _FIELDS = (
     "@timestamp",
@@ -39,3 +40,6 @@ def decode(df: DataFrame) -> DataFrame:
         message=line["message"],
         error=error,
     )
+
+
+DECODER = Decoder("syslog_json", decode)

@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders import columns
+from connectors.decoders.base import Decoder
 
 # Possessive, and bounded in its one nested repetition: neither backtracks nor recurses on hostile input.
 _PARAMETERS = r'[^"\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+){0,64}+"[^"\]]*+){0,64}+'
@@ -43,3 +44,6 @@ def decode(df: DataFrame) -> DataFrame:
         message=message,
         error=F.when(~is_line, "not_rfc5424"),
     )
+
+
+DECODER = Decoder("syslog_rfc5424", decode)

@@ -1,5 +1,7 @@
 """OTLP metrics as JSON (`ExportMetricsServiceRequest`): the format that carries nearly all data points.
 
+Each resource gives one row; codes: not_json, not_otlp, no_events, no_machine.
+
 It is decoded by OtlpMetricsJson.java. A test compares it with the same in Python, on mutated bytes.
 
 The mapping is OTLP's JSON encoding: lowerCamelCase names, 64-bit integers as strings, enums as numbers; unknown fields
@@ -8,7 +10,6 @@ value is the mean of its observations, sum / count; 0 if there were none; null i
 in `histogram`. A data point that says "no recorded value" (flag 1) has the value null.
 """
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -18,7 +19,4 @@ from infra.contract.schemas import DECODED
 _FIELDS = ("batch", "machine", "resource", "json", "first_unix_nano", "last_unix_nano", "error", "count")
 _ROW = StructType([DECODED[name] for name in _FIELDS])
 
-
-def decode(df: DataFrame) -> DataFrame:
-    """One row a resource; codes: not_json, not_otlp, no_events, no_machine."""
-    return jvm.decode(df, "OtlpMetricsJson", _ROW, lambda _: {"kind": F.lit("metric")})
+DECODER = jvm.decoder("otlp_metrics_json", "OtlpMetricsJson", _ROW, lambda _: {"kind": F.lit("metric")})
