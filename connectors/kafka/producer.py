@@ -114,7 +114,9 @@ class CollectorProducer:
             return
         self._give_up_at = self._give_up_at or time.monotonic() + STOP_TIMEOUT_S
         if time.monotonic() > self._give_up_at:
-            raise UserError(f"{len(self._producer):,} records were not delivered before the stop: no Kafka broker answers")
+            raise UserError(
+                f"{len(self._producer):,} records were not delivered before the stop: no Kafka broker answers"
+            )
 
 
 def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: Iterable[int] = (BY_KEY,)) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,6 @@ def test_it_ends_while_it_looks_for_a_broker(simulate):
 
 
 def _catches_sigterm(process):
-    with open(f"/proc/{process.pid}/status") as status:
-        caught = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt"))
+    status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    caught = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt"))
     return caught >> (signal.SIGTERM - 1) & 1
