@@ -109,6 +109,10 @@ $(OTELCOL): tests/integration/connectors/decoders/otelcol-builder.yaml
 test-determinism: setup ## Lead one recorded hour through the chain in seven ways, compare every byte: build/determinism.json
 	$(BIN)/pytest tests/determinism --timeout 1500 $(TEST_ARGS)
 
+.PHONY: house
+house: setup ## Measure how the project is built, with what test-determinism and the rules job's test have reported: build/house.json
+	$(BIN)/python -m tests.house
+
 .PHONY: format
 format: setup ## Format the code and fix what ruff can
 	$(BIN)/ruff check --fix .

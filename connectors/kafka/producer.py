@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from threading import Event
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -12,6 +13,8 @@ from infra.errors import UserError
 
 Delivered = Callable[[int], None]
 METADATA_TIMEOUT_S = 10
+METADATA_ATTEMPT_S = 2  # a signal is seen between two attempts
+STOP_TIMEOUT_S = 5  # what was sent gets so long to be delivered once the program is told to stop
 TOPIC_TIMEOUT_S = 5
 WRITE_TIMEOUT_S = 30
 BY_KEY = -1  # as a partition: the one that the key's hash says
@@ -33,12 +36,14 @@ class Sender(Protocol):
 class CollectorProducer:
     """Sends records; raises `KafkaException` from the next call after one could not be delivered."""
 
-    def __init__(self, bootstrap: str, topics: Iterable[str], **config: Any) -> None:
-        """Connects and checks the topics.
+    def __init__(self, bootstrap: str, topics: Iterable[str], stop: Event | None = None, **config: Any) -> None:
+        """Connects and checks the topics. Once `stop` is set, nothing here waits for a broker for longer than seconds.
 
         Raises:
             UserError: nobody answers at `bootstrap`, or a topic is missing.
         """
+        self._stop = stop or Event()
+        self._give_up_at: float | None = None
         self._error: KafkaError | None = None
         settings = {
             "enable.idempotence": True,
@@ -61,11 +66,14 @@ class CollectorProducer:
             raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
 
     def _present(self, bootstrap: str) -> set[str]:
-        try:
-            return set(self._producer.list_topics(timeout=METADATA_TIMEOUT_S).topics)
-        except KafkaException as error:
-            fix = "start one with `kappa infra up` or give --bootstrap host:port"
-            raise UserError(f"bootstrap {bootstrap!r}: no Kafka broker answers; {fix}") from error
+        deadline = time.monotonic() + METADATA_TIMEOUT_S
+        while True:
+            try:
+                return set(self._producer.list_topics(timeout=METADATA_ATTEMPT_S).topics)
+            except KafkaException as error:
+                if time.monotonic() > deadline or self._stop.is_set():
+                    fix = "start one with `kappa infra up` or give --bootstrap host:port"
+                    raise UserError(f"bootstrap {bootstrap!r}: no Kafka broker answers; {fix}") from error
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
         """Queues one record; waits while the queue is full."""
@@ -81,6 +89,7 @@ class CollectorProducer:
             try:
                 return self._producer.produce(topic, value, key, timestamp=timestamp_ms, on_delivery=report)
             except BufferError:
+                self._check_patience()
                 self.poll(0.1)
 
     def poll(self, seconds: float = 0) -> None:
@@ -90,10 +99,23 @@ class CollectorProducer:
             raise KafkaException(self._error)
 
     def flush(self) -> None:
-        """Waits until all that was sent is delivered."""
+        """Waits until all that was sent is delivered.
+
+        Raises UserError if it was not, seconds after the program was told to stop.
+        """
         while self._producer.flush(1):
+            self._check_patience()
             self.poll()
         self.poll()
+
+    def _check_patience(self) -> None:
+        if not self._stop.is_set():
+            return
+        self._give_up_at = self._give_up_at or time.monotonic() + STOP_TIMEOUT_S
+        if time.monotonic() > self._give_up_at:
+            raise UserError(
+                f"{len(self._producer):,} records were not delivered before the stop: no Kafka broker answers"
+            )
 
 
 def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: Iterable[int] = (BY_KEY,)) -> None:

@@ -37,8 +37,8 @@ def host(
     """
     settings = Settings(machine or platform.node(), interval, tuple(file or ()), journal, top, topic_prefix)
     settings.check()
-    collector = Collector(settings, CollectorProducer(bootstrap, settings.topics()))
     stop = stop_on_signals()
+    collector = Collector(settings, CollectorProducer(bootstrap, settings.topics(), stop))
     if as_json:
         collector.run(stop)
         typer.echo(orjson.dumps(collector.counts).decode())

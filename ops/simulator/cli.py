@@ -72,9 +72,10 @@ def simulate(
     )
     simulation = Simulation(settings)
     folder = truth or load_settings().home / "truth"
-    producer = CollectorProducer(bootstrap, simulation.topics())
+    stop = stop_on_signals()
+    producer = CollectorProducer(bootstrap, simulation.topics(), stop)
     with Truth(folder, simulation) as record, _screen(simulation, record, hidden=as_json) as show:
-        progress = feed.run(simulation, producer, record, live=speed == "live", stop=stop_on_signals(), report=show)
+        progress = feed.run(simulation, producer, record, live=speed == "live", stop=stop, report=show)
     if as_json:
         result = {**record.totals.facts(), "records": progress.records, "truth": str(folder)}
         typer.echo(orjson.dumps(result).decode())

@@ -35,9 +35,31 @@ def _targets(dashboard):
 def test_a_dashboard_uses_metrics_that_exist_and_the_provisioned_source(path):
     dashboard = json.loads(path.read_text())
     sources = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())["datasources"]
+    _check_targets(dashboard, {source["uid"] for source in sources})
+
+
+def _check_targets(dashboard, sources):
+    assert all(panel["targets"] for panel in dashboard["panels"]) and _targets(dashboard)
+    used = set().union(*(_used(target["expr"]) for target in _targets(dashboard)))
+    assert used and used <= set(_known())
     for target in _targets(dashboard):
-        assert _used(target["expr"]) <= set(_known())
-        assert target["datasource"]["uid"] in {source["uid"] for source in sources}
+        assert target["datasource"]["uid"] in sources
+
+
+@pytest.mark.parametrize(
+    "panels",
+    [
+        [],
+        [{"targets": []}],
+        [{"targets": [{"expr": "up", "datasource": {"uid": "here"}}]}],
+        [{"targets": [{"expr": "kappa_nothing", "datasource": {"uid": "here"}}]}],
+        [{"targets": [{"expr": "kappa_input_rows_total", "datasource": {"uid": "elsewhere"}}]}],
+    ],
+    ids=["no panel", "an empty panel", "no metric of ours", "an unknown metric", "an unknown source"],
+)
+def test_a_dashboard_that_shows_nothing_is_found(panels):
+    with pytest.raises(AssertionError):
+        _check_targets({"panels": panels}, {"here"})
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
