@@ -168,3 +168,12 @@ clean: ## Delete build output and caches; servers, data and packages stay
 distclean: clean ## Stop the servers and delete everything generated, data and packages too
 	@if [ -x $(BIN)/kappa ]; then $(BIN)/kappa infra down; fi
 	rm -rf $(VENV) .kappa
+
+##@ Documentation
+.PHONY: docs
+docs: setup ## Build the documentation strictly into build/site; needs no network
+	$(BIN)/mkdocs build --strict --site-dir build/site
+
+.PHONY: reference
+reference: setup ## Write the reference pages that follow from the code: configuration, records, command line, metrics
+	$(BIN)/python -m ops.reference docs/reference
