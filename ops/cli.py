@@ -72,7 +72,7 @@ def run(
     ] = None,
     realtime: Annotated[
         bool,
-        typer.Option(help="enrichment only: milliseconds instead of seconds, at least once. See docs/realtime.md."),
+        typer.Option(help="enrichment only: milliseconds, at least once. See docs/explanation/real-time.md."),
     ] = False,
     metrics_port: Annotated[int | None, typer.Option(help="Of /metrics and /healthz; 0: any free one. [9400]")] = None,
 ) -> None:

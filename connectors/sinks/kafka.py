@@ -11,7 +11,7 @@ The driver's side is here; a task's is KafkaTask.java, as rows that go through P
 It needs nothing else of this project: copy these two files and deadline.py, put the class into `spark.jars`, create
 `progress_topic` (never written, as many partitions as tasks), and give it a frame whose rows fall into the same tasks
 whenever a batch is repeated (Kafka source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive
-execution off). docs/exactly-once.md has the proof.
+execution off). docs/explanation/exactly-once.md has the proof.
 """
 
 import json
@@ -136,12 +136,12 @@ class Marker:
         if self.run != settings.run:
             raise ProgressError(
                 f"query {settings.query}: its progress markers belong to checkpoint {self.run}, this one is "
-                f"{settings.run}: the checkpoint was lost or replaced. See docs/exactly-once.md, 'A lost checkpoint'."
+                f"{settings.run}: the checkpoint was lost or replaced. See docs/how-to/operate.md, 'A lost checkpoint'."
             )
         if batch_id < self.done - 1:
             raise ProgressError(
                 f"query {settings.query}: batch {batch_id} is to be written, but batch {self.done - 1} was: the "
-                "checkpoint is an old copy. See docs/exactly-once.md, 'A lost checkpoint'."
+                "checkpoint is an old copy. See docs/how-to/operate.md, 'A lost checkpoint'."
             )
         if batch_id == self.done - 1 and tasks != self.tasks:
             raise ProgressError(
@@ -216,7 +216,7 @@ class TransactionalSink:
             raise ProgressError(
                 f"query {self.settings.query}: batch {batch_id} is to be written, but no progress marker says that "
                 f"batch {batch_id - 1} was: the broker has lost them (offsets.retention.minutes) or is another one. "
-                "See docs/exactly-once.md, 'Lost markers'."
+                "See docs/how-to/operate.md, 'Lost markers'."
             )
 
 

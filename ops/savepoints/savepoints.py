@@ -45,7 +45,7 @@ FIXED: dict[str, tuple[str, ...] | None] = {"enrichment": (), "statistics": None
 
 
 class SavedMarker(BaseModel):
-    """The progress marker of one task, see docs/exactly-once.md."""
+    """The progress marker of one task, see docs/explanation/exactly-once.md."""
 
     model_config = ConfigDict(frozen=True)
 
