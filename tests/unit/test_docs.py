@@ -10,6 +10,7 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 SUFFIXES = {".py", ".yaml", ".yml", ".tpl", ".txt", ".md", ".java", ".toml"}
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b(?:, '([^']+)')?")
+LOADED = re.compile(r'<(?:script|link)[^>]+(?:src|href)="(https?://[^"]+)"')
 LINK = re.compile(r"\]\(([^)#\s:]+)(?:#[\w-]+)?\)")
 
 
@@ -34,8 +35,7 @@ def test_the_site_builds_strictly(site):
 
 def test_no_page_of_the_site_loads_anything_from_the_network(site):
     pages = [page.read_text() for page in site.rglob("*.html")]
-    loaded = {url for page in pages for url in re.findall(r'<(?:script|link)[^>]+(?:src|href)="(https?://[^"]+)"', page)}
-    assert loaded == set()
+    assert {url for page in pages for url in LOADED.findall(page)} == set()
 
 
 def test_a_page_that_is_named_is_there():
