@@ -28,7 +28,7 @@ def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
     if not names:
         yield "\n\n".join(_parts(command, path, context))
     for name in names:
-        yield from _sections(command.get_command(context, name), (*path, name))
+        yield from _sections(command.resolve_command(context, [name])[1], (*path, name))
 
 
 def _parts(command: Any, path: tuple[str, ...], context: typer.Context) -> Iterator[str]:
