@@ -96,7 +96,7 @@ test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + l
 	$(BIN)/pytest tests/fuzz --timeout 1800 $(TEST_ARGS)
 
 .PHONY: test-collectors
-test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/collectors.md configures them
+test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/reference/collectors.md configures them
 	$(BIN)/pytest tests/integration/connectors/decoders $(TEST_ARGS)
 
 $(OTELCOL): tests/integration/connectors/decoders/otelcol-builder.yaml
@@ -187,3 +187,12 @@ clean: ## Delete build output and caches; servers, data and packages stay
 distclean: clean ## Stop the servers and delete everything generated, data and packages too
 	@if [ -x $(BIN)/kappa ]; then $(BIN)/kappa infra down; fi
 	rm -rf $(VENV) .kappa
+
+##@ Documentation
+.PHONY: docs
+docs: setup ## Build the documentation strictly into build/site; needs no network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
+
+.PHONY: reference
+reference: setup ## Write the reference pages that follow from the code: configuration, records, command line, metrics
+	$(BIN)/python -m ops.reference docs/reference

@@ -11,7 +11,7 @@ import yaml
 CHART = Path(__file__).parent / "kappa"
 HEAD = """# kappa
 
-The chain on Kubernetes. [docs/deploy.md](../../docs/deploy.md) leads from nothing to production.
+The chain on Kubernetes. [docs/how-to/deploy.md](../../docs/how-to/deploy.md) leads from nothing to production.
 
 ```
 helm install kappa charts/kappa -f charts/kappa/examples/local.yaml

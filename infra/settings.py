@@ -17,13 +17,13 @@ class InfraSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
 
-    home: Path = Path(".kappa")
+    home: Path = Path(".kappa")  # the one folder for everything generated
     jars: Path | None = None  # the JVM parts, where several homes share them; by default in `home`
-    kafka_port: Port = 9092
-    elasticsearch_port: Port = 9200
-    brokers: Annotated[int, Field(ge=1, le=9)] = 1
-    kafka_heap: Heap = "512m"
-    elasticsearch_heap: Heap = "512m"
+    kafka_port: Port = 9092  # the first one; each broker takes two
+    elasticsearch_port: Port = 9200  # and the next one
+    brokers: Annotated[int, Field(ge=1, le=9)] = 1  # 3 survive the loss of one
+    kafka_heap: Heap = "512m"  # Java heap of each broker
+    elasticsearch_heap: Heap = "512m"  # Java heap
 
 
 def load_settings(**flags: Any) -> InfraSettings:

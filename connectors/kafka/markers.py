@@ -80,12 +80,12 @@ class Marker:
         if self.run != settings.run:
             raise ProgressError(
                 f"query {settings.query}: its progress markers belong to checkpoint {self.run}, this one is "
-                f"{settings.run}: the checkpoint was lost or replaced. See docs/exactly-once.md, 'A lost checkpoint'."
+                f"{settings.run}: the checkpoint was lost or replaced. See docs/how-to/operate.md, 'A lost checkpoint'."
             )
         if batch_id < self.done - 1:
             raise ProgressError(
                 f"query {settings.query}: batch {batch_id} is to be written, but batch {self.done - 1} was: the "
-                "checkpoint is an old copy. See docs/exactly-once.md, 'A lost checkpoint'."
+                "checkpoint is an old copy. See docs/how-to/operate.md, 'A lost checkpoint'."
             )
         if batch_id == self.done - 1 and tasks != self.tasks:
             raise ProgressError(

@@ -12,7 +12,7 @@ It can be copied into another project. These modules go together and import noth
 connectors/kafka/ `markers.py`, `transactions.py`, `client.py`, `retries.py` and `deadline.py`; they need
 confluent_kafka and tenacity. Put the class KafkaTask into `spark.jars`, create `progress_topic` (never written, as many
 partitions as tasks), and give the sink a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka
-source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/exactly-once.md has
+source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/explanation/exactly-once.md has
 the proof.
 """
 
@@ -142,7 +142,7 @@ class TransactionalSink:
             raise ProgressError(
                 f"query {self.settings.query}: batch {batch_id} is to be written, but no progress marker says that "
                 f"batch {batch_id - 1} was: the broker has lost them (offsets.retention.minutes) or is another one. "
-                "See docs/exactly-once.md, 'Lost markers'."
+                "See docs/how-to/operate.md, 'Lost markers'."
             )
 
 

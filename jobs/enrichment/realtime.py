@@ -2,8 +2,8 @@
 
 Spark's real-time trigger keeps its tasks running over a long batch and writes each record as it comes. It runs neither
 Python nor `foreachBatch`, so this mode has only the decoders that need no Python (no protobuf), the same
-transform, and Spark's own Kafka sink: at least once, no watermarks, Kafka's time of writing. docs/realtime.md says what
-follows from it.
+transform, and Spark's own Kafka sink: at least once, no watermarks, Kafka's time of writing.
+docs/explanation/real-time.md says what follows from it.
 """
 
 import threading

@@ -149,7 +149,8 @@ class Watch:
             if dropped := metrics.dropped_rows(progress):
                 raise DroppedRowsError(
                     f"{name}: Spark's watermark dropped {dropped} rows of batch {progress['batchId']}: event time is "
-                    "judged by watermarks here (docs/time.md); take the watermark out of the query, or raise its delay"
+                    "judged by watermark records (docs/explanation/event-time.md); take the watermark out of the "
+                    "query, or raise its delay"
                 )
             if progress["numInputRows"]:
                 self._log(name, progress)

@@ -17,13 +17,13 @@ class Settings(KafkaSecurity):
 
     kafka_bootstrap: str = Field("127.0.0.1:9092", pattern=r"^[^\s:,]+:\d+(,[^\s:,]+:\d+)*$")
     elasticsearch_url: str = Field("http://127.0.0.1:9200", pattern=r"^https?://\S+$")
-    elasticsearch_user: str | None = None
+    elasticsearch_user: str | None = None  # with a password; not with an API key
     elasticsearch_password: SecretStr | None = None
     elasticsearch_api_key: SecretStr | None = None  # instead of user and password
     elasticsearch_ca: FilePath | None = None  # PEM; default: the system's
     home: Path = Path(".kappa")  # the one folder for data, checkpoints, logs
     checkpoints: str | None = None  # a folder or URL; default: under home
-    delta: str | None = None
+    delta: str | None = None  # the same for the tables
     topics_file: Path | None = None  # default: infra/topics.yaml
     optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # those that run beside the others, by comma: rules
     # small: `run all` is one Spark application, not a process a job.
@@ -36,7 +36,7 @@ class Settings(KafkaSecurity):
     spark_master: str = "local[2,4]"  # 4: a task is tried again before the job gives up
     # More Spark configuration, as JSON; what correctness rests on can't be changed.
     spark_conf: dict[str, str] = Field(default_factory=dict)
-    driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")
+    driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")  # heap of a job's JVM
     # For low latency. Each batch is planned anew, up to 0.9 s of CPU time in enrichment: `make bench` has 10 s.
     trigger_seconds: float = Field(2.0, gt=0)
     # Each commit has Delta read its log anew: at 30 s two fifths of the archive's CPU time.
@@ -47,12 +47,12 @@ class Settings(KafkaSecurity):
     max_offsets_per_trigger: int = Field(50_000, gt=0)
     # Fixed for the life of a checkpoint: state is laid out by it. About one a core.
     shuffle_partitions: int = Field(2, gt=0)
-    transaction_timeout_seconds: int = Field(600, ge=10, le=900)
+    transaction_timeout_seconds: int = Field(600, ge=10, le=900)  # a batch must end within it
     # How long a start waits for a broker that doesn't answer; the supervisor gives it to jobs that have run before.
     broker_patience_seconds: float = Field(0.0, ge=0)
     drain_seconds: float = Field(60.0, gt=0)  # how long SIGTERM waits for the batch
 
-    metrics_host: str = "127.0.0.1"
+    metrics_host: str = "127.0.0.1"  # where /metrics and /healthz listen
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"

@@ -4,7 +4,7 @@ A monotonic cumulative sum says little itself; its growth does. The rate at a po
 it, over the time between them. A value that falls means one of two things: the counter wrapped around at 2^32 or 2^64,
 if it fell from the last quarter of that range into the first; else it was reset and has grown from 0 since, as
 Prometheus takes it. A series that keeps falling is no counter, whatever it calls itself (collectd sends rates under a
-counter's type, docs/collectors.md): its values are taken as they are.
+counter's type, docs/reference/collectors.md): its values are taken as they are.
 """
 
 from typing import NamedTuple

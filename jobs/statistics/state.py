@@ -53,7 +53,7 @@ class State:
         if layout != LAYOUT:
             raise ChangedLayoutError(
                 f"this state has the layout {layout}, this version {LAYOUT}: go on with the version that packed it, or "
-                "start a new generation (docs/replay.md)"
+                "start a new generation (docs/how-to/replay.md)"
             )
         if header["windows"] != fingerprint:
             raise ChangedWindowsError(

@@ -40,7 +40,7 @@ MANIFEST = "savepoint.json"
 
 
 class SavedMarker(BaseModel):
-    """The progress marker of one task, see docs/exactly-once.md."""
+    """The progress marker of one task, see docs/explanation/exactly-once.md."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -165,7 +165,7 @@ def test_lost_checkpoint(chain, play):
 
 
 def test_way_back_by_a_new_generation(chain, play):
-    """As docs/exactly-once.md says after a lost checkpoint: the same records again, beside the old ones."""
+    """As docs/how-to/operate.md says after a lost checkpoint: the same records again, beside the old ones."""
     with play(chain, "way back from a lost checkpoint: a new generation") as scenario:
         chain.catch_up()
         before = told_events(chain)

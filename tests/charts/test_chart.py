@@ -141,7 +141,7 @@ def test_the_readme_is_that_of_the_values():
 
 def test_the_alerts_are_those_of_the_runbooks():
     rules = yaml.safe_load((CHART / "files" / "rules.yml").read_text())["groups"][0]["rules"]
-    sections = {line[3:] for line in Path("docs/runbooks.md").read_text().splitlines() if line.startswith("## ")}
+    sections = {line[3:] for line in Path("docs/how-to/runbooks.md").read_text().splitlines() if line.startswith("## ")}
     assert sections == {rule["alert"] for rule in rules}
     for rule in rules:
         assert rule["annotations"]["runbook_url"].endswith(f"runbooks.md#{rule['alert'].lower()}")

@@ -1,4 +1,4 @@
-"""syslog as JSON: rsyslog's omkafka with the template of `docs/collectors.md`. An absent field is "-" or null."""
+"""syslog as JSON: rsyslog's omkafka, template in docs/reference/collectors.md. An absent field is "-" or null."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

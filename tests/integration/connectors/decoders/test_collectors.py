@@ -1,4 +1,4 @@
-"""Real collectors write to the broker as docs/collectors.md says; what they sent is, enriched, in `events`."""
+"""Real collectors, configured as in docs/reference/collectors.md; what they sent is, enriched, in `events`."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from tests.integration.conftest import free_ports
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
 
 PROJECT = Path(__file__).parents[4]
-DOCS = PROJECT / "docs" / "collectors.md"
+DOCS = PROJECT / "docs" / "reference" / "collectors.md"
 OTELCOL = PROJECT / "build" / "otelcol" / "otelcol"
 COLLECTD_PLUGIN = Path("/usr/lib/collectd/write_kafka.so")
 SITES = {"collectd-host": "dc1", "rsyslog-host": "dc2", "otelcol-host": "dc3"}
@@ -65,7 +65,7 @@ def events(spark, servers, topics, tmp_path_factory):
 
 
 def documented(heading: str) -> list[str]:
-    """The configurations under a heading of docs/collectors.md."""
+    """The configurations under a heading of docs/reference/collectors.md."""
     section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", DOCS.read_text(), re.MULTILINE | re.DOTALL)
     assert section, heading
     return re.findall(r"^```\w*\n(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)
