@@ -12,8 +12,8 @@ It can be copied into another project. These modules go together and import noth
 connectors/kafka/ `markers.py`, `transactions.py`, `client.py`, `retries.py` and `deadline.py`; they need
 confluent_kafka and tenacity. Put the class KafkaTask into `spark.jars`, create `progress_topic` (never written, as many
 partitions as tasks), and give the sink a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka
-source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). docs/explanation/exactly-once.md has
-the proof.
+source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). The proof is in
+docs/explanation/exactly-once.md.
 """
 
 import json
