@@ -7,7 +7,8 @@ import pytest
 
 from connectors.sinks.kafka import ProgressError
 from infra.errors import UserError
-from jobs.runtime.runner import DroppedRowsError, Gate, StoppedError, Watch, _drain
+from jobs.runtime.gate import Gate, StoppedError
+from jobs.runtime.runner import DroppedRowsError, Watch, _drain
 from jobs.runtime.settings import Settings
 from tests.waiting import until
 
