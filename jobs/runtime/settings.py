@@ -26,6 +26,7 @@ class Settings(KafkaSecurity):
     topics_file: Path | None = None  # default: infra/topics.yaml
     # small: `run all` is one Spark application, not a process a job.
     profile: Literal["standard", "small"] = "standard"
+    # Whose topics, checkpoints, tables and indices.
     generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
     replay: Replay = Replay()  # of the generation: what its first job reads; from the topic `generations`
 
@@ -53,7 +54,7 @@ class Settings(KafkaSecurity):
     metrics_host: str = "127.0.0.1"  # where /metrics and /healthz listen
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "console"] = "json"
+    log_format: Literal["json", "console"] = "json"  # console: for a person at a terminal
 
     def checkpoint_of(self, query: str) -> str:
         """Folder or URL of a query's checkpoint."""
