@@ -28,6 +28,7 @@ class Settings(KafkaSecurity):
     optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # those that run beside the others, by comma: rules
     # small: `run all` is one Spark application, not a process a job.
     profile: Literal["standard", "small"] = "standard"
+    # Whose topics, checkpoints, tables and indices.
     generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
     replay: Replay = Replay()  # of the generation: what its first job reads; from the topic `generations`
 
@@ -55,7 +56,7 @@ class Settings(KafkaSecurity):
     metrics_host: str = "127.0.0.1"  # where /metrics and /healthz listen
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "console"] = "json"
+    log_format: Literal["json", "console"] = "json"  # console: for a person at a terminal
 
     @field_validator("optional_jobs", mode="before")
     @classmethod
