@@ -56,6 +56,7 @@ def test_windows_are_put_together_from_the_largest_panes_that_fit():
         ([TEN, {"kind": "count", "values": 5, "names": []}], "windows.1.count.names"),
         ([TEN, {**COUNT, "timeout": "0s"}], "windows.1.count.timeout='0s'"),
         ([TEN, {**COUNT, "timeout": "1h"}], "timeout: 3600s}: timeout must be at most 3590s, state_ttl less"),
+        ([TEN, {**COUNT, "early": "1h"}], "early: 3600s}: early must be at most 3590s, state_ttl less"),
         ([TEN, {**COUNT, "early": {"values": 5}}], "early must be of fewer values than the window"),
         ([TEN, {**COUNT, "early": {"values": 0}}], "windows.1.count.early.values.values=0"),
         ([TEN, {**COUNT, "early": "15s"}], "early must be a multiple of 10s"),
