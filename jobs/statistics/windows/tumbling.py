@@ -39,6 +39,8 @@ class Tumbling(Window):
             self.early.check(self, sizes.under(self.size, self.size))
         if isinstance(self.early, ByTime) and self.early.every >= self.size:
             raise ValueError(f"{self}: early must be shorter than the window")
+        if self.early and self.size == sizes.smallest:
+            raise ValueError(f"{self}: early results come with panes, and this window is the pane; leave early out")
 
     def opened(self, sizes: PaneSizes) -> WindowState:
         """Keeps nothing but panes."""

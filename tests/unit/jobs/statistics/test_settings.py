@@ -60,6 +60,7 @@ def test_windows_are_put_together_from_the_largest_panes_that_fit():
         ([TEN, {**COUNT, "early": {"values": 5}}], "early must be of fewer values than the window"),
         ([TEN, {**COUNT, "early": {"values": 0}}], "windows.1.count.early.values.values=0"),
         ([TEN, {**COUNT, "early": "15s"}], "early must be a multiple of 10s"),
+        ([{**TEN, "early": {"values": 9}}], "early results come with panes, and this window is the pane"),
         ([TEN, {**MINUTE, "early": "soon"}], "windows.1.tumbling.early.time.every='soon'"),
         ([TEN, {**LAST, "slide": 5}], "a slide must be of fewer values than its window"),
         ([TEN, {**LAST, "slide": 0}], "windows.1.sliding_count.slide=0"),
