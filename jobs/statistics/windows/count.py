@@ -27,11 +27,19 @@ class Count(Window):
     timeout: Nanoseconds | None = None
     early: Early | None = None
 
+    @property
+    def followed(self) -> int | None:
+        """How often an open window is followed, if by time."""
+        return self.early.every if isinstance(self.early, ByTime) else None
+
     def check(self, sizes: PaneSizes, state_ttl: int) -> None:
-        """A time-out comes before the state's time to live; early results come with panes."""
-        if self.timeout and self.timeout + sizes.smallest > state_ttl:
-            most = in_seconds(state_ttl - sizes.smallest)
-            raise ValueError(f"{self}: timeout must be at most {most}, state_ttl less the smallest window")
+        """What comes by time alone must come before the state's time to live is over; early results come with panes."""
+        most = state_ttl - sizes.smallest
+        for name, wait in (("timeout", self.timeout), ("early", self.followed)):
+            if wait and wait > most:
+                raise ValueError(
+                    f"{self}: {name} must be at most {in_seconds(most)}, state_ttl less the smallest window"
+                )
         if self.early:
             self.early.check(self, sizes.smallest)
         if isinstance(self.early, ByCount) and self.early.values >= self.values:
@@ -57,8 +65,7 @@ class CountState(ValuesState):
     @property
     def open_until(self) -> int:
         """When the last open window times out, or fires early by time."""
-        early = self.window.early.every if isinstance(self.window.early, ByTime) else 0
-        wait = max(self.window.timeout or 0, early)
+        wait = max(self.window.timeout or 0, self.window.followed or 0)
         return int(self.rows.time.max(initial=-wait)) + wait if wait else 0
 
     def emit(self, closed: Closed) -> Iterator[WindowResult]:

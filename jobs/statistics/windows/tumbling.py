@@ -9,7 +9,7 @@ from jobs.statistics.emit import WindowResult
 from jobs.statistics.panes import Pane, PaneSizes
 from jobs.statistics.quantiles import Ints
 from jobs.statistics.rows import NANO
-from jobs.statistics.windows.early import Early
+from jobs.statistics.windows.early import ByTime, Early
 from jobs.statistics.windows.kind import Closed, Nanoseconds, Window, WindowState, in_seconds
 from jobs.statistics.windows.of_panes import Span, pane_results
 
@@ -37,8 +37,10 @@ class Tumbling(Window):
             raise ValueError(f"{self}: size must be a multiple of {in_seconds(before)}, the one before")
         if self.early:
             self.early.check(self, sizes.under(self.size, self.size))
-            if self.early.may_fire(self.size) and getattr(self.early, "every", 0) >= self.size:
-                raise ValueError(f"{self}: early must be shorter than the window")
+        if isinstance(self.early, ByTime) and self.early.every >= self.size:
+            raise ValueError(f"{self}: early must be shorter than the window")
+        if self.early and self.size == sizes.smallest:
+            raise ValueError(f"{self}: early results come with panes, and this window is the pane; leave early out")
 
     def opened(self, sizes: PaneSizes) -> WindowState:
         """Keeps nothing but panes."""
