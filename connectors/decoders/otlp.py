@@ -11,7 +11,7 @@ from connectors.decoders import columns
 
 # What identifies a machine, best first.
 MACHINE_KEYS = ("host.name", "k8s.pod.name", "service.instance.id", "host.id", "container.id")
-# What tells apart the series of one machine beside the data point's own attributes.
+# What distinguishes the series of one machine, beside the data point's own attributes.
 SERIES_KEYS = ("service.name", "service.instance.id", "k8s.pod.name", "container.name")
 
 _VALUE_FIELDS = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")

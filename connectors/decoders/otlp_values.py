@@ -25,7 +25,7 @@ def machine_of(resource: Mapping[str, str | None]) -> str | None:
 
 
 def identity_of(resource: Mapping[str, str | None], machine: str | None) -> tuple[Entry, ...]:
-    """What tells a machine's services apart, as a part of their series."""
+    """The attributes that distinguish a machine's services, as a part of their series."""
     return tuple([(key, resource[key]) for key in SERIES_KEYS if resource.get(key) not in (None, machine)])
 
 

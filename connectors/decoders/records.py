@@ -102,11 +102,11 @@ def render(events: Sequence[Event]) -> dict[str, Any]:
             return {"json": orjson.dumps(columns), "first_unix_nano": min(times), "last_unix_nano": max(times)}
     except (KeyError, TypeError):  # a time or a value is None, or all are
         pass
-    return {"json": orjson.dumps({name: list(map(_spelled, column)) for name, column in columns.items()})}
+    return {"json": orjson.dumps({name: list(map(_as_json_number, column)) for name, column in columns.items()})}
 
 
-def _spelled(value: Any) -> Any:
-    """A number that JSON doesn't know as `from_json` reads it."""
+def _as_json_number(value: Any) -> Any:
+    """A value for JSON: NaN and infinities as the text that `from_json` reads as such, all else as it is."""
     is_known = not isinstance(value, float) or math.isfinite(value)
     return value if is_known else _NONFINITE.get(value, "NaN")
 

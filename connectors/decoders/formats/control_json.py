@@ -1,4 +1,4 @@
-"""What a person tells the detector, one control event a record: JSON of `infra.contract.schemas.CONTROL`.
+"""An operator's overrides for the detector, one control event a record: JSON of `infra.contract.schemas.CONTROL`.
 
 `kappa detector` writes it, for one machine into the partition of its events, for many into every partition. Its event
 time is the broker's, so it is never late, and takes effect at the same window in each replay.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from confluent_kafka.admin import NewTopic
 from pyspark.sql import DataFrame
 
-from connectors.decoders import decoder
+from connectors.decoders.registry import decoder_of
 from connectors.kafka.admin import connect
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
@@ -26,7 +26,7 @@ def measure(settings: Settings, topic: str, wire_format: str) -> dict[str, float
             .option("subscribe", topic)
             .load()
         )
-        decoded = decoder(wire_format)(kafka)
+        decoded = decoder_of(wire_format).decode(kafka)
         ways: dict[str, Callable[[], None]] = {
             "read": lambda: drop(kafka),
             "read, decode": lambda: drop(decoded),

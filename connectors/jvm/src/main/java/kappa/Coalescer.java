@@ -52,8 +52,9 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
   /**
    * The rows of `frame`, with those of a group as one row; a row whose `group` is null stays as it is.
    *
-   * <p>The one row is the group's first, with three more columns: `coalesced` is the `json` of all of them, `last_offset`
-   * and `newest` are their greatest `offset` and `timestamp`. The three are null for a row that stayed alone.
+   * <p>The one row is the group's first, with three more columns: `coalesced` is the `json` of all of them,
+   * `last_offset` and `newest` are their greatest `offset` and `timestamp`. The three are null for a row that stayed
+   * alone.
    */
   public static Dataset<Row> coalesced(Dataset<?> frame) {
     StructType schema = frame.schema();

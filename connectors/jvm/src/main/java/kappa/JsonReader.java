@@ -13,9 +13,10 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * What the decoders in the JVM read JSON with, token by token.
+ * Reads the JSON of the decoders in the JVM, token by token, with Jackson's streaming parser.
  *
- * <p>A field that is null is absent, one that is unknown is left out, and of one that stands twice the last counts.
+ * <p>A field that is null counts as absent, an unknown field is skipped, and of a field that stands twice the last
+ * counts.
  */
 class JsonReader {
 
@@ -35,27 +36,27 @@ class JsonReader {
     this.in = in;
   }
 
-  /** A record of which nothing can be used; its text is the code. */
+  /** Thrown for a record of which nothing can be used; its message is the code. */
   static final class UnusableException extends Exception {
     UnusableException(String code) {
       super(code, null, false, false);
     }
   }
 
-  /** JSON of another shape than the format's. */
+  /** Thrown for JSON that has another shape than the format's. */
   static final class ShapeException extends IOException {}
 
   interface Format<T> {
-    /** Read what the parser's present token begins. */
+    /** Reads the value that begins at the parser's current token. */
     T read(JsonParser in) throws IOException;
   }
 
   interface Fields<T> {
-    /** Read the value of a field, which comes next, or skip it. */
+    /** Reads the value of a field, which is the parser's next token, or skips it. */
     void read(T into, String field) throws IOException;
   }
 
-  /** All of a text by `format`; if it is JSON, but not of that format, the code is `other`. */
+  /** Reads all of a text by `format`. If it is JSON of another shape, the exception's code is `other`. */
   static <T> T read(String text, Format<T> format, String other) throws IOException, UnusableException {
     try (JsonParser parser = JSON.createParser(text)) {
       if (parser.nextToken() == null) {
@@ -82,8 +83,11 @@ class JsonReader {
   }
 
   /**
-   * A JSON value that should be a number. Its text is null if it can't be one, its token if there is none; `at` is
-   * where it begins, -1 if it can't be one.
+   * A JSON value that should be a number.
+   *
+   * @param text its text; null if it can't be a number
+   * @param token its token; null if there is no value
+   * @param at where it begins in the record; -1 if it can't be a number
    */
   record Scalar(String text, JsonToken token, int at) {
 
@@ -132,9 +136,9 @@ class JsonReader {
       }
     }
 
-    /** Its own text if that is beyond doubt the JSON of a finite number, else null. */
+    /** Its own text, if that is certainly the JSON of a finite number; else null. */
     String plain() {
-      if (text == null || text.length() > OtlpMetricsForms.LONGEST) {
+      if (text == null || text.length() > ScrapeTemplates.LONGEST) {
         return null;
       }
       int first = text.startsWith("-") ? 1 : 0;
@@ -155,7 +159,7 @@ class JsonReader {
     }
   }
 
-  /** The objects of the list that begins at the present token; a null among them is an empty one. */
+  /** The objects of the list that begins at the current token; a null among them is an empty object. */
   <T> List<T> objects(Supplier<T> make, Fields<T> fields) throws IOException {
     if (in.currentToken() == JsonToken.VALUE_NULL) {
       return List.of();
@@ -172,7 +176,7 @@ class JsonReader {
     return found;
   }
 
-  /** The object that begins at the present token; null is an empty one. */
+  /** Reads the object that begins at the current token; null is an empty object. */
   <T> void object(T into, Fields<T> fields) throws IOException {
     if (in.currentToken() == JsonToken.VALUE_NULL) {
       return;

@@ -95,7 +95,7 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   public Iterator<String> call(Integer slot, Iterator<InternalRow> rows) throws JsonProcessingException {
     Seen seen = new Seen();
     boolean wrote = writeOnce(slot, rows, seen);
-    rows.forEachRemaining(seen::note); // one that was skipped still tells how far its sources have come
+    rows.forEachRemaining(seen::note); // a skipped batch still reports how far its sources have come
     return List.of(seen.toJson(!wrote)).iterator();
   }
 

@@ -22,17 +22,17 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.api.java.UDF1;
 
 /**
- * The decoder of lines_json.py, which has the format: a record's bytes to one row.
+ * Decodes single events in our own JSON: a record's bytes to one row. `lines_json.py` describes the format.
  *
- * <p>In the JVM, as a record of one event costs more on its way to Python than to decode.
+ * <p>It is in the JVM since a record of one event costs more on its way to Python than to decode.
  */
 public final class LinesJson implements UDF1<byte[], List<Row>> {
 
   private static final String METRIC = "metric";
 
   /**
-   * Columns: batch, kind, machine, resource, json, first_unix_nano, last_unix_nano, error, count, log; the last is null or
-   * has time_unix_nano, body, severity_text, attributes.
+   * The one row of a record. Its columns: batch, kind, machine, resource, json, first_unix_nano, last_unix_nano, error,
+   * count, log. The last is null, or has time_unix_nano, body, severity_text, attributes.
    */
   @Override
   public List<Row> call(byte[] value) throws IOException {

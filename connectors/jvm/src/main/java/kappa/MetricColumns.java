@@ -14,16 +14,16 @@ import kappa.JsonReader.Scalar;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A machine's data points as JSON, in columns; one in which all cells are null is left out.
+ * A machine's data points as JSON in columns. A column in which all cells are null is left out.
  *
- * <p>They stand in the order of their series: collectors change theirs from scrape to scrape. Numbers are written as they
- * were read; what is the same at every scrape is rendered once.
+ * <p>The points stand in the order of their series, since collectors change theirs from scrape to scrape. Numbers are
+ * written as they were read. What is the same at every scrape is rendered once and kept.
  */
 final class MetricColumns {
 
   static final List<String> LABELS =
       List.of("series", "name", "unit", "type", "temporality", "monotonic", "attributes");
-  private static final int BYTES = 32; // of a cell, about
+  private static final int BYTES = 32; // a cell's size, about
 
   private final Column times, values, histograms;
   private final List<Column> labels;
@@ -37,7 +37,7 @@ final class MetricColumns {
     values = new Column("value", bytes);
     histograms = new Column("histogram", bytes);
     labels = new ArrayList<>(LABELS.size());
-    for (String name : LABELS) { // no stream, see text()
+    for (String name : LABELS) { // not by a stream, see text()
       labels.add(new Column(name, bytes));
     }
     events.sort(Comparator.comparing(event -> event.labels.series)); // as Python sorts
@@ -45,7 +45,7 @@ final class MetricColumns {
   }
 
   String text() {
-    // Not by a stream: of a record of one point, that took a third of the decoder's time.
+    // Not by a stream: for a record of one point, that took a third of the decoder's time.
     StringBuilder text = new StringBuilder("{");
     times.appendTo(text);
     values.appendTo(text);
@@ -57,7 +57,7 @@ final class MetricColumns {
     return text.append('}').toString();
   }
 
-  /** The least time, if each event has one, and a finite value; else null. */
+  /** The earliest time, if each event has a time and a finite value; else null. */
   Long first() {
     return isSound ? first : null;
   }
@@ -122,7 +122,7 @@ final class MetricColumns {
     }
   }
 
-  /** Of a histogram's or summary's observations; 0 if there were none. */
+  /** The mean of a histogram's or summary's observations; 0 if there were none. */
   private static Double mean(Long count, Double total) {
     if (count != null && count == 0) {
       return 0.0;
@@ -130,7 +130,7 @@ final class MetricColumns {
     return count == null || total == null ? null : (Double) (total / count);
   }
 
-  /** The kinds of data, in the order in which those of a metric are told. */
+  /** The kinds of data, in the order in which those of one metric become events. */
   enum Kind {
     GAUGE("gauge", "gauge"),
     SUM("sum", "sum"),
@@ -203,7 +203,7 @@ final class MetricColumns {
     json.append('}');
   }
 
-  /** What is the same of a series at every scrape: its JSON in the order of LABELS, null where there is none. */
+  /** What is the same of a series at every scrape: its cells as JSON in the order of LABELS, null for an absent one. */
   record Labels(UTF8String series, List<String> cells) {
 
     record Key(
@@ -253,14 +253,14 @@ final class MetricColumns {
       return json.toString();
     }
 
-    /** `name{key=value,...}`, sorted by key; the name alone if there are no entries. */
+    /** The series' identity: `name{key=value,...}`, sorted by key; the name alone if there are no entries. */
     private static String series(Key key) {
       List<Entry> entries = new ArrayList<>(key.attributes);
       entries.addAll(key.identity);
       if (entries.isEmpty()) {
         return key.name;
       }
-      // As UTF-8, as Python compares them; Java's own order is that of UTF-16.
+      // Compared as UTF-8, which is Python's order; Java's own is that of UTF-16.
       Comparator<String> order = Comparator.comparing(UTF8String::fromString);
       entries.sort(
           Comparator.comparing(Entry::key, order)
@@ -285,7 +285,7 @@ final class MetricColumns {
       this.cells = new StringBuilder(bytes);
     }
 
-    /** Where the next cell's JSON belongs. */
+    /** The text to which the next cell's JSON is to be appended. */
     StringBuilder next() {
       isEmpty = false;
       return separated();
@@ -307,7 +307,7 @@ final class MetricColumns {
       return cells.isEmpty() ? cells : cells.append(',');
     }
 
-    /** With a comma behind; nothing, if all cells are null. */
+    /** Appends the column with a comma behind it; appends nothing if all cells are null. */
     void appendTo(StringBuilder text) {
       if (!isEmpty) {
         text.append('"').append(name).append("\":[").append(cells).append("],");
@@ -315,7 +315,7 @@ final class MetricColumns {
     }
   }
 
-  /** The field `histogram` of an event. What isn't known is absent. */
+  /** Writes the field `histogram` of an event. What isn't known is absent. */
   private static final class Histogram {
 
     private final StringBuilder json;
@@ -367,7 +367,7 @@ final class MetricColumns {
       return !(number instanceof Double d) || Double.isFinite(d);
     }
 
-    /** A list converted, or null: a histogram has all its buckets or none. */
+    /** A list converted; null if one of its values can't be, as a histogram has all its buckets or none. */
     private static <T> List<T> every(List<Scalar> values, Function<Scalar, T> convert) {
       if (values == null) {
         return null;
@@ -388,8 +388,8 @@ final class MetricColumns {
     }
 
     /**
-     * Bucket i of `positive` is (base^(offset+i), base^(offset+i+1)], base = 2^(2^-scale) (OTLP); `negative` mirrors it;
-     * the zero bucket takes all between the two.
+     * Bucket i of `positive` is (base^(offset+i), base^(offset+i+1)], base = 2^(2^-scale) (OTLP); `negative` mirrors
+     * it; the zero bucket takes all between the two.
      */
     private void addExponential(Point point) {
       Double scale = point.scale.number();

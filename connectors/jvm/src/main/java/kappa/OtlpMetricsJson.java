@@ -22,22 +22,24 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.api.java.UDF1;
 
 /**
- * The decoder of otlp_metrics_json.py, which has the mapping: a record's bytes to one row a resource.
+ * Decodes OTLP metrics in JSON: a record's bytes to one row for each resource. `otlp_metrics_json.py` describes the
+ * mapping.
  *
- * <p>In the JVM, as nearly all data points come this way, and to take them to Python costs more than to decode them.
+ * <p>It is in the JVM since nearly all data points come in this format, and to take them to Python costs more than to
+ * decode them.
  */
 public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
 
-  // What identifies a machine, and what tells apart the series of one machine: as in otlp.py.
+  // Attributes that identify a machine, best first, and that distinguish the series of one machine: as in otlp.py.
   private static final List<String> MACHINE_KEYS =
       List.of("host.name", "k8s.pod.name", "service.instance.id", "host.id", "container.id");
   private static final List<String> SERIES_KEYS =
       List.of("service.name", "service.instance.id", "k8s.pod.name", "container.name");
 
-  /** Columns: batch, machine, resource, json, first_unix_nano, last_unix_nano, error, count. */
+  /** The rows of a record: batch, machine, resource, json, first_unix_nano, last_unix_nano, error, count. */
   @Override
   public List<Row> call(byte[] value) throws IOException {
-    Row known = value == null ? null : OtlpMetricsForms.row(value);
+    Row known = value == null ? null : ScrapeTemplates.row(value);
     if (known != null) {
       return List.of(known);
     }
@@ -56,7 +58,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       rows.add(resource.row(rows.size()));
     }
     if (rows.size() == 1 && text.length() == value.length) { // each character is one byte: places are the same in both
-      OtlpMetricsForms.remember(value, rows.get(0), resources.get(0).places);
+      ScrapeTemplates.remember(value, rows.get(0), resources.get(0).places);
     }
     return rows.isEmpty() ? List.of(failed("no_events")) : rows;
   }
@@ -72,7 +74,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
   private static final class Resource {
     List<Entry> entries = List.of();
     List<Metric> metrics = List.of();
-    List<OtlpMetricsForms.Place> places = List.of(); // of the points told, in their order
+    List<ScrapeTemplates.Place> places = List.of(); // of the points in the row, in its order
 
     Row row(int number) {
       Map<String, String> attributes = MetricColumns.asMap(entries);
@@ -90,8 +92,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       return RowFactory.create(number, machine, attributes, json.text(), json.first(), json.last(), null, null);
     }
 
-    private static OtlpMetricsForms.Place place(Point point) {
-      return new OtlpMetricsForms.Place(point.start.at(), point.time.at(), point.number().at());
+    private static ScrapeTemplates.Place place(Point point) {
+      return new ScrapeTemplates.Place(point.start.at(), point.time.at(), point.number().at());
     }
 
     private static String machine(Map<String, String> attributes) {
@@ -164,7 +166,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       super(in);
     }
 
-    /** The present token is its first. */
+    /** The resources of the request that begins at the parser's current token. */
     List<Resource> request() throws IOException {
       Request found = new Request();
       object(found, this::requestField);
@@ -275,7 +277,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       }
     }
 
-    /** A data point of any kind that stands for many observations. */
+    /** Reads a field of a data point that summarizes many observations: a histogram or a summary. */
     private void spread(Point into, String field) throws IOException {
       switch (field) {
         case "count" -> into.count = nextScalar();

@@ -11,9 +11,10 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 
 /**
- * The data points of a record as a decoder rendered them, cut into times, values and labels.
+ * The data points of a record as a decoder rendered them, cut into times, values and labels, for Coalescer.
  *
- * @param timesEnd where the times end, and so for the values
+ * @param timesEnd where the list of times ends in `json`
+ * @param valuesEnd where the list of values ends
  */
 record Scrape(byte[] json, int timesEnd, int valuesEnd) {
 
@@ -22,7 +23,7 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
   private static final byte[] ROWS = bytes("],\"labels\":[");
   private static final byte[] LABELS = bytes("],\"series\":[");
 
-  /** Null if the points have more than a time, a value and labels: a histogram, say. */
+  /** The scrape in `json`; null if its points have more than a time, a value and labels, such as a histogram. */
   static Scrape of(byte[] json) {
     int times = end(json, TIMES.length);
     int values = end(json, times + VALUES.length);
@@ -71,7 +72,7 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
     to.write(json, begin, end - begin);
   }
 
-  /** The columns of the points of several; `rows` says which row of `labels` each of them has. */
+  /** The columns of the points of several scrapes; `rows` says which row of `labels` each of them has. */
   static byte[] text(ByteArrayOutputStream times, ByteArrayOutputStream values, int[] rows, byte[] labels) {
     ByteArrayOutputStream text = new ByteArrayOutputStream(times.size() + values.size() + 5 * rows.length + labels.length);
     text.writeBytes(TIMES);
@@ -91,9 +92,9 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
   }
 
   /**
-   * The labels of all points of a scrape: where they stand in `json`, up to its end, from the bracket before them on.
+   * The labels of all points of a scrape. They stand in `json` from `begin`, the bracket before them, up to its end.
    *
-   * <p>Equal if their bytes are.
+   * <p>Two are equal if their bytes are.
    */
   record Labels(byte[] json, int begin, int points, int hash) {
 
@@ -122,12 +123,12 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
       return Arrays.copyOfRange(json, begin, json.length);
     }
 
-    /** The same without what stands before them. */
+    /** The same labels in bytes of their own, without what stands before them. */
     Labels copy() {
       return new Labels(text(), 0, points, hash);
     }
 
-    /** The labels of each point: their JSON in the order of MetricColumns.LABELS. Its characters are bytes of UTF-8. */
+    /** The labels of each point as JSON, in the order of MetricColumns.LABELS; each character is a byte of UTF-8. */
     String[][] rows() {
       String[][] rows = new String[points][MetricColumns.LABELS.size()];
       for (String[] row : rows) {
@@ -137,7 +138,7 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
       return rows;
     }
 
-    /** The inverse of `rows`. */
+    /** The bytes of labels that are given as `rows` returns them. */
     static byte[] text(Collection<String[]> rows) {
       StringBuilder text = new StringBuilder();
       for (int at = 0; at < MetricColumns.LABELS.size(); at++) {
@@ -151,7 +152,7 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
     }
   }
 
-  /** Reads `],"name":[cell,cell],"name":[...]}`, of cells without lists. */
+  /** Reads `],"name":[cell,cell],"name":[...]}`, whose cells contain no lists. */
   private static final class Cells {
     private final String text;
     private int at;
@@ -171,7 +172,7 @@ record Scrape(byte[] json, int timesEnd, int valuesEnd) {
       }
     }
 
-    /** The one after the comma or bracket at which it stands. */
+    /** The cell that follows the comma or bracket at the current place. */
     private String cell() {
       int begin = ++at;
       for (int depth = 0; depth > 0 || (text.charAt(at) != ',' && text.charAt(at) != ']'); at++) {

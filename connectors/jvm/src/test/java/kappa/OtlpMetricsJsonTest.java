@@ -29,7 +29,7 @@ class OtlpMetricsJsonTest {
     return rows.get(0);
   }
 
-  /** The columns of a row as text: those of a known form are UTF8String. */
+  /** The columns of a row as text: those of a known template are UTF8String. */
   private List<String> texts(byte[] record) throws Exception {
     Row row = row(record);
     List<String> found = new ArrayList<>();
@@ -39,7 +39,7 @@ class OtlpMetricsJsonTest {
     return found;
   }
 
-  /** The same read by the full reader: what begins with a space of its own has no known form. */
+  /** The same read by the full reader: what begins with a space of its own has no known template. */
   private List<String> read(byte[] record, int number) throws Exception {
     return texts(bytes(" ".repeat(number) + new String(record, StandardCharsets.UTF_8)));
   }
@@ -105,8 +105,8 @@ class OtlpMetricsJsonTest {
     "'\"asDouble\":0.25'", "'\"asDouble\":-0'", "'\"asDouble\":1e5'", "'\"asDouble\":5e-324'", "'\"asDouble\":1e999'",
     "'\"asDouble\":01'", "'\"asDouble\":NaN'", "'\"asDouble\":\"NaN\"'", "'\"asDouble\":null'", "'\"asInt\":\"-7\"'"
   })
-  void aRecordOfAKnownFormGivesTheRowOfTheReader(String value) throws Exception {
-    String machine = "form-" + value.hashCode();
+  void aRecordOfAKnownTemplateGivesTheRowOfTheReader(String value) throws Exception {
+    String machine = "template-" + value.hashCode();
     for (int number = 0; number < 4; number++) {
       texts(numbered(machine, number, "\"asDouble\":1.5"));
       assertEquals(
@@ -115,7 +115,7 @@ class OtlpMetricsJsonTest {
   }
 
   @Test
-  void aFormIsKnownAfterTwoRecordsOfTheSameOrder() throws Exception {
+  void aTemplateIsKnownAfterTwoRecordsOfTheSameOrder() throws Exception {
     List<Object> resources = new ArrayList<>();
     for (int number = 0; number < 5; number++) {
       resources.add(row(numbered("once", number, "\"asDouble\":1.5")).get(RESOURCE)); // only the reader makes a new one
@@ -127,7 +127,7 @@ class OtlpMetricsJsonTest {
   }
 
   @Test
-  void pointsInAnotherOrderEachTimeHaveNoForm() throws Exception {
+  void pointsInAnotherOrderEachTimeHaveNoTemplate() throws Exception {
     List<Object> resources = new ArrayList<>();
     for (int number = 0; number < 6; number++) {
       String[] points = {point("a", START, "\"asDouble\":1"), point("b", START, "\"asDouble\":2")};

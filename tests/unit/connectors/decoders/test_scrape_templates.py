@@ -1,4 +1,4 @@
-"""Records whose form OtlpMetricsJson knows: they give what its full reader gives, and the reference."""
+"""Records whose template OtlpMetricsJson knows: they give what its full reader gives, and the reference."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.unit.connectors.decoders.test_fuzz import LARGE_NUMBER, of_row, refer
 
 COUNT = int(os.environ.get("KAPPA_FUZZ", "1500"))
 START = 1795245484412222354
-STEPS = 4  # a form is known after two
+STEPS = 4  # a template is known after two
 
 NUMBERS = """0 -0 0.0 -0.0 -1.5 -7 0.1 12345678901234567890 1.0 100000000.0 1e5 1E5 1.2e-05 -1e+3 5e-324 1e999
  -1e999 1e-999 00 01 -01 -00 - -- +1 .5 1. -.5 1e 1e+ 1.e5 0x1 1_0 1f NaN Infinity -Infinity
@@ -122,32 +122,32 @@ def scrapes(prefix, machines, steps):
 
 @pytest.fixture
 def assert_the_same(decode):
-    """Records through the decoder, where they may be of a known form, and each with a beginning of its own."""
+    """Records through the decoder, where they may be of a known template, and each with a beginning of its own."""
 
     def run(values):
         unknown = [b" " * number + value for number, value in enumerate(values, 1)]
         known, read = decode("otlp_metrics_json", values), decode("otlp_metrics_json", unknown)
         for value, found, wanted in zip(values, known, read, strict=True):
-            assert [told(row) for row in found] == [told(row) for row in wanted], value
+            assert [decoded_row(row) for row in found] == [decoded_row(row) for row in wanted], value
             if not (LARGE_NUMBER.search(value) or b"\\ud800" in value or "not_otlp" in {row.error for row in found}):
                 assert [of_row(row) for row in found] == referenced(value, reference.read), value
 
     return run
 
 
-def told(row):
+def decoded_row(row):
     return row.batch, row.machine, row.resource, row.json, row.first_unix_nano, row.last_unix_nano, row.error
 
 
-def test_mutations_of_a_known_form(assert_the_same):
+def test_mutations_of_a_known_template(assert_the_same):
     [good, *_] = scrapes("mutated-", 2, STEPS)
-    # Each of them among good ones, and often enough to have a form of its own.
+    # Each of them among good ones, and often enough to have a template of its own.
     changed = [value for change in MUTATIONS.values() for scrape in good for value in (scrape, change(scrape))]
     assert_the_same([*good, *changed, *(value for change in MUTATIONS.values() for value in map(change, good))])
 
 
-def test_mutated_bytes_among_known_forms(assert_the_same):
-    rng = random.Random("forms")
+def test_mutated_bytes_among_known_templates(assert_the_same):
+    rng = random.Random("templates")
     machines = scrapes("fuzzed-", 4, 50)
     good = [value for step in zip(*machines, strict=True) for value in step]
     assert_the_same([value for _ in range(COUNT) for value in (mutate(rng.choice(good), rng), rng.choice(good))])

@@ -16,48 +16,55 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The forms of the records that OtlpMetricsJson has read: a machine's scrapes differ in their numbers only.
+ * Templates of the records that OtlpMetricsJson has read. The scrapes of a machine differ in their numbers only, so a
+ * template holds all else: the text between the numbers, and the rest of the decoded row.
  *
- * <p>A record of a known form needs no JSON parser: what stands between its numbers is compared, and they are told in
- * the form's order. Whatever differs is left to the reader, and a number that it would rewrite is rewritten as there.
+ * <p>A record that fits a known template needs no JSON parser: the text between its numbers is compared, and the
+ * numbers are copied in the row's order. A record that differs anywhere is left to the parser. A number that the parser
+ * would write differently (one with an exponent) is written in the same way here.
  */
-final class OtlpMetricsForms {
+final class ScrapeTemplates {
 
-  /** Where a data point's numbers are in the record, their quotes included; -1 for one that is not there. */
+  /** Where the numbers of a data point begin in the record, at their quotes if they have any; -1 for an absent one. */
   record Place(int start, int time, int value) {}
 
-  // Before a record's first number, which is a startTimeUnixNano or a timeUnixNano.
+  // What stands before a record's first number, which is a startTimeUnixNano or a timeUnixNano.
   private static final byte[] MARK = ascii("imeUnixNano\":\"");
   private static final byte[] TIMES = ascii("{\"time_unix_nano\":[");
   private static final byte[] VALUES = ascii("],\"value\":[");
 
-  // Characters of a number that is told as it was read: without an exponent, no double is too small for so many.
+  // A number of at most so many characters is copied as it was read: without an exponent, it is a finite double.
   static final int LONGEST = 300;
 
   private static final int LONGEST_LONG = 19;
   private static final int LONGEST_DOUBLE = 24;
 
-  // Above it all are forgotten; those in use come back within two scrapes.
+  // When the templates exceed it, all are evicted; those in use come back within two scrapes.
   private static final long MOST_BYTES = Runtime.getRuntime().maxMemory() / 8;
   private static final AtomicLong BYTES = new AtomicLong();
   private static final int BYTES_OF_ENTRY = 128; // of a map, about
 
-  // By what a record begins with, up to its first number.
-  private static final Map<UTF8String, Form> KNOWN = new ConcurrentHashMap<>();
+  // The key is what a record begins with, up to its first number.
+  private static final Map<UTF8String, Template> KNOWN = new ConcurrentHashMap<>();
   private static final Map<UTF8String, IntBuffer> ORDERS = new ConcurrentHashMap<>();
-  // What is equal in the forms of several machines, by itself.
+  // Parts that are equal in the templates of several machines, so that each is kept once.
   private static final Map<Object, Object> SHARED = new ConcurrentHashMap<>();
 
-  private OtlpMetricsForms() {}
+  private ScrapeTemplates() {}
 
-  /** The row of a record, or null if its form isn't known. */
+  /** The row of a record, or null if it fits no known template. */
   static Row row(byte[] json) {
     int first = first(json);
-    Form form = first < 0 ? null : KNOWN.get(UTF8String.fromBytes(json, 0, first));
-    return form == null ? null : form.row(json, first);
+    Template template = first < 0 ? null : KNOWN.get(UTF8String.fromBytes(json, 0, first));
+    return template == null ? null : template.row(json, first);
   }
 
-  /** Remember the form of a record of one resource, all of it ASCII, from its row and its points in the row's order. */
+  /**
+   * Keep the template of a record that has one resource and only ASCII characters.
+   *
+   * @param row what the parser made of it
+   * @param places its data points, in the row's order
+   */
   static void remember(byte[] json, Row row, List<Place> places) {
     int first = first(json);
     if (first < 0 || places.isEmpty() || places.stream().anyMatch(place -> place.time < 0 || place.value < 0)) {
@@ -76,15 +83,15 @@ final class OtlpMetricsForms {
       return;
     }
     Pattern pattern = Pattern.of(json, numbers, times, indices(numbers, json, places, Place::value));
-    Form form = pattern == null ? null : Form.of(row, pattern);
-    if (form != null && isSame(row, form.row(json, first))) {
+    Template template = pattern == null ? null : Template.of(row, pattern);
+    if (template != null && isSame(row, template.row(json, first))) {
       account(2L * first + BYTES_OF_ENTRY); // the machine's attributes are as long again
-      KNOWN.put(begin, form);
+      KNOWN.put(begin, template);
       ORDERS.remove(begin);
     }
   }
 
-  /** Whether the record before had its points in the same order: some collectors have another one at each scrape. */
+  /** Whether the record before had its points in the same order: some collectors change it at each scrape. */
   private static boolean isSteady(UTF8String begin, IntBuffer order) {
     IntBuffer last = ORDERS.put(begin, shared(order, Integer.BYTES * order.capacity()));
     if (last == null) {
@@ -93,7 +100,7 @@ final class OtlpMetricsForms {
     return order.equals(last);
   }
 
-  /** Whether a form gives the row that the reader has made: its numbers may have been written with escapes. */
+  /** Whether the template gives the same row as the parser; it doesn't if numbers were written with escapes. */
   private static boolean isSame(Row read, Row own) {
     return own != null
         && own.get(3).equals(UTF8String.fromString(read.getString(3)))
@@ -120,16 +127,16 @@ final class OtlpMetricsForms {
     }
   }
 
-  /** What is told at each scrape of a machine; `tail` is all columns after the values. */
-  private record Form(UTF8String machine, Map<UTF8String, UTF8String> resource, Pattern pattern, UTF8String tail) {
+  /** What each scrape of a machine gives beside its numbers; `tail` is the JSON of all columns after the values. */
+  private record Template(UTF8String machine, Map<UTF8String, UTF8String> resource, Pattern pattern, UTF8String tail) {
 
-    static Form of(Row row, Pattern pattern) {
+    static Template of(Row row, Pattern pattern) {
       Map<UTF8String, UTF8String> resource = new LinkedHashMap<>();
       Map<String, String> attributes = row.getAs(2);
       attributes.forEach((key, value) -> resource.put(UTF8String.fromString(key), UTF8String.fromString(value)));
       String json = row.getString(3);
       UTF8String tail = UTF8String.fromString(json.substring(json.indexOf(']', json.indexOf(']') + 1)));
-      return new Form(UTF8String.fromString(row.getString(1)), resource, pattern, shared(tail, tail.numBytes()));
+      return new Template(UTF8String.fromString(row.getString(1)), resource, pattern, shared(tail, tail.numBytes()));
     }
 
     Row row(byte[] json, int first) {
@@ -153,7 +160,7 @@ final class OtlpMetricsForms {
           : RowFactory.create(0, machine, resource, columns, earliest, latest, null, null);
     }
 
-    /** The events as JSON; null if a value isn't finite. */
+    /** The events as JSON in columns; null if a value isn't finite. */
     private UTF8String columns(byte[] json, int[] numbers) {
       ByteBuffer out = ByteBuffer.allocate(room(numbers)).put(TIMES);
       for (int index : pattern.times.array()) {
@@ -194,8 +201,12 @@ final class OtlpMetricsForms {
   }
 
   /**
-   * What is the same in the records of several machines: `texts` are what follows each number, one after the other,
-   * `ends` where they end there; `times` and `values` are indices of numbers, in the order in which they are told.
+   * What is the same in the records of several machines.
+   *
+   * @param texts the texts that follow each number, one after the other
+   * @param ends where each of them ends in `texts`
+   * @param times which of the record's numbers are times, in the row's order
+   * @param values which of them are values, in the row's order
    */
   private record Pattern(UTF8String texts, IntBuffer ends, IntBuffer times, IntBuffer values) {
 
@@ -215,7 +226,7 @@ final class OtlpMetricsForms {
       return shared(pattern, own.numBytes() + 3 * Integer.BYTES * ends.length);
     }
 
-    /** Where each number begins and ends, by turns; null if the record is another. */
+    /** Where each number begins and ends, by turns; null if the text between them differs. */
     int[] numbers(byte[] json, int first) {
       byte[] same = texts.getBytes();
       int[] found = new int[2 * ends.capacity()];
@@ -237,7 +248,7 @@ final class OtlpMetricsForms {
     }
   }
 
-  /** Which of the numbers are a field of the places. */
+  /** The indices in `numbers` of one field of the places. */
   private static IntBuffer indices(int[] numbers, byte[] json, List<Place> places, ToIntFunction<Place> field) {
     return IntBuffer.wrap(
         places.stream()
@@ -245,7 +256,7 @@ final class OtlpMetricsForms {
             .toArray());
   }
 
-  /** The first character of a number, which may be in quotes. */
+  /** Where the digits or sign of a number begin, which may be in quotes. */
   private static int begin(byte[] json, int at) {
     return json[at] == '"' ? at + 1 : at;
   }
@@ -260,7 +271,7 @@ final class OtlpMetricsForms {
     return -1;
   }
 
-  /** The end of the JSON number that begins there, in quotes of an integer; -1 if there is none. */
+  /** The end of the JSON number that begins at `from`, of an integer if it is in quotes; -1 if there is none. */
   private static int end(byte[] json, int from) {
     int whole = from < json.length && json[from] == '-' ? from + 1 : from;
     int end = digits(json, whole);
@@ -307,7 +318,7 @@ final class OtlpMetricsForms {
     return false;
   }
 
-  /** A positive long; less than 1 if it is none. */
+  /** The number as a long; less than 1 if it isn't a positive one. */
   private static long time(byte[] json, int from, int to) {
     if (to - from > LONGEST_LONG) {
       return -1;
