@@ -7,6 +7,7 @@ import pytest
 
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
+from tests.spark import end_spark
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +15,7 @@ def spark(tmp_path_factory):
     """One session for all tests, configured as a job's."""
     session = open_session("tests", Settings(home=tmp_path_factory.mktemp("spark"), shuffle_partitions=2))
     yield session
-    session.stop()
+    end_spark()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
@@ -13,6 +13,7 @@ import yaml
 from confluent_kafka import Producer
 
 from connectors.kafka import admin
+from connectors.kafka.offsets import Log, missing
 from connectors.kafka.producer import CollectorProducer
 from infra.contract.topics import DEFAULT_MAP, LIVE, TopicMap, load_topics
 from infra.jars import default_jars
@@ -117,30 +118,43 @@ class Lab:
         """The topics that a generation writes."""
         admin.apply(admin.connect(self.bootstrap), self.topics(generation))
 
-    def reached(self, generation: str) -> dict[int, int]:
-        """The newest watermark in each partition of its statistics."""
-        return last_watermarks(self.bootstrap, self.topics(generation)["statistics"].name, tail=2_000)
+    def reached(self, generation: str, topic: str = "statistics") -> dict[int, int]:
+        """The newest watermark in each partition of a topic."""
+        return last_watermarks(self.bootstrap, self.topics(generation)[topic].name, tail=2_000)
 
-    def wait(self, generation: str, *partitions: int) -> None:
+    def wait(self, generation: str, *partitions: int, topic: str = "statistics") -> None:
         """Returns when these partitions (all, if none is named) are complete to the end of the hour."""
-        wanted = partitions or range(self.topics(generation)["statistics"].partitions)
+        wanted = partitions or range(self.topics(generation)[topic].partitions)
 
         def complete() -> bool:
-            for job in self.jobs:
-                assert job.code is None, f"{job.log}: {job.output()[-800:]}"
-            watermarks = self.reached(generation)
+            watermarks = self.reached(generation, topic)
             return all(watermarks.get(partition, 0) >= START + HOUR for partition in wanted)
 
-        until(complete, PATIENCE_SECONDS, f"generation {generation} is not through", pause=1.0)
+        self._until(complete, f"{topic} of generation {generation} is not through")
+
+    def wait_for_incidents(self) -> None:
+        """Returns when the live chain has made incidents of all its novelties to the end of the hour."""
+        self.wait(LIVE, topic="novelties")
+        log = Log(self.bootstrap)
+        ends = log.ends([self.topics(LIVE)["novelties"].name])
+        self._until(lambda: not missing(log.committed(f"kappa.{LIVE}.incidents", ends), ends), "incidents lag behind")
+
+    def _until(self, done: Callable[[], bool], otherwise: str) -> None:
+        def done_or_dead() -> bool:
+            for job in self.jobs:
+                assert job.code is None, f"{job.log}: {job.output()[-800:]}"
+            return done()
+
+        until(done_or_dead, PATIENCE_SECONDS, otherwise, pause=1.0)
 
     def stop(self) -> None:
         for job in self.jobs:
             job.stop()
         self.jobs.clear()
 
-    def found(self, how: str, generation: str) -> Found:
-        """What the generation says of the hour."""
-        records = read_topic(self.bootstrap, self.topics(generation)["statistics"].name)
+    def found(self, how: str, generation: str, topic: str = "statistics") -> Found:
+        """What the generation says of the hour in one of its topics."""
+        records = read_topic(self.bootstrap, self.topics(generation)[topic].name)
         return Found(how, [(r.place.partition, r.key, r.value) for r in records if r.key and _is_of_the_hour(r.value)])
 
     def events(self) -> dict[int, list[Record]]:
@@ -148,7 +162,7 @@ class Lab:
         records = read_topic(self.bootstrap, self.topics(LIVE)["events"].name)
         return {number: list(group) for number, group in groupby(records, key=lambda record: record.place.partition)}
 
-    def write_events(self, generation: str, partition: int, records: list[Record]) -> None:
+    def write_events(self, generation: str, partition: int, records: Iterable[Record]) -> None:
         """Into the same partition of a generation's own `events`."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 50})
         topic = self.topics(generation)["events"].name
@@ -160,9 +174,12 @@ class Lab:
     # The ways
 
     def live(self, how: str) -> Found:
-        for job in ("enrichment", "statistics"):
+        """With the detector, whose incidents are a query of its application."""
+        for job in ("enrichment", "statistics", "detector"):
             self.start(job, LIVE, max_offsets_per_trigger=3_000)
         self.record()
+        self.wait(LIVE)
+        self.wait_for_incidents()
         return self._end(how, LIVE)
 
     def replay(self, how: str, generation: str, **settings: object) -> Found:
@@ -184,26 +201,16 @@ class Lab:
         return self._end(how, generation)
 
     def apart(self, how: str, generation: str) -> Found:
-        """One partition after the other: while the last is read, the others are an hour ahead of it."""
-        self.create(generation)
-        self.start("statistics", generation)
-        for partition, records in reversed(self.events().items()):
-            self.write_events(generation, partition, records)
-            self.wait(generation, partition)
-        return self._end(how, generation)
+        """One partition after the other, an hour apart, each with the records between two watermarks in any order.
 
-    def shuffled(self, how: str, generation: str) -> Found:
-        """The records between two watermarks in any order: no watermark is contradicted."""
+        No watermark is contradicted by that.
+        """
         self.create(generation)
-        order = random.Random(7)
-        for partition, records in self.events().items():
-            parts = [list(part) for _, part in groupby(records, key=lambda record: record.key is None)]
-            self.write_events(
-                generation,
-                partition,
-                [r for part in parts for r in (part if part[0].key is None else order.sample(part, len(part)))],
-            )
         self.start("statistics", generation)
+        order = random.Random(7)
+        for partition, records in reversed(self.events().items()):
+            self.write_events(generation, partition, _shuffled(records, order))
+            self.wait(generation, partition)
         return self._end(how, generation)
 
     def without_spark(self, how: str) -> Found:
@@ -221,7 +228,16 @@ class Lab:
 
 
 def _is_of_the_hour(value: bytes) -> bool:
-    return orjson.loads(value)["window"]["end_unix_nano"] <= START + HOUR
+    record = orjson.loads(value)
+    time = record["window"]["end_unix_nano"] if "window" in record else record["time_unix_nano"]
+    return bool(time <= START + HOUR)
+
+
+def _shuffled(records: list[Record], order: random.Random) -> Iterator[Record]:
+    """The records in another order, the watermarks (which have no key) where they were."""
+    for is_watermark, part in groupby(records, key=lambda record: record.key is None):
+        between = list(part)
+        yield from between if is_watermark else order.sample(between, len(between))
 
 
 def differences(one: Found, other: Found) -> Iterator[str]:

@@ -10,6 +10,7 @@ from connectors.kafka.admin import apply, connect
 from infra.contract.topics import TopicMap, load_topics
 from infra.jars import default_jars
 from infra.local import LocalServers
+from tests.spark import end_spark
 
 
 def free_ports(count: int) -> int:
@@ -33,6 +34,7 @@ def servers(tmp_path_factory):
     local = LocalServers(home, kafka_port=port, elasticsearch_port=port + 2, jars=default_jars())
     local.up()
     yield local
+    end_spark()  # its clients go before the broker does
     local.down()
 
 
