@@ -58,7 +58,7 @@ class Intake:
         # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
         self._admin = make_admin(connection)
         self._check_topics(bootstrap)
-        self._consumer.subscribe(self._topics, on_revoke=self._forget)
+        self._consumer.subscribe(self._topics, on_revoke=self._on_revoke)
 
     def gather(self) -> list[Message]:
         """What arrives within the linger time and the bounds of a batch."""
@@ -140,8 +140,8 @@ class Intake:
     def _drop(self) -> None:
         self._held, self._bytes = [], 0
 
-    def _forget(self, *_: Any) -> None:
-        """On a rebalance: what isn't committed will be read again, by us or by another."""
+    def _on_revoke(self, *_: Any) -> None:
+        """On a rebalance drop what isn't committed: it will be read again, by us or by another."""
         self._drop()
         self._rebalances += 1
 
