@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 
 from infra.contract import schemas
 from infra.contract.topics import Topic, format_duration, load_topics
+from jobs.table import JOBS
 from ops.reference.markdown import anchor, code, page, table
 from ops.reference.source import ROOT, Source
 
@@ -60,7 +61,7 @@ def _topics() -> Iterator[str]:
 
 
 def _about(topic: Topic) -> tuple[str, ...]:
-    written_by = ", ".join(topic.written_by)
+    written_by = ", ".join([*(job.name for job in JOBS if topic.name in job.writes), *topic.written_by])
     schema = f"[{topic.schema_name}](#{anchor(topic.schema_name)})" if topic.schema_name else topic.format or ""
     return code(topic.name), topic.about, topic.key, written_by, schema
 

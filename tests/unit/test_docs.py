@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.table import JOBS
+
 PROJECT = Path(__file__).parents[2]
 SUFFIXES = {".py", ".yaml", ".yml", ".tpl", ".txt", ".md", ".java", ".toml"}
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b(?:, '([^']+)')?")
@@ -54,3 +56,10 @@ def test_a_page_that_is_named_is_there():
 def test_the_links_of_a_page_lead_to_files(file):
     targets = [target for target in LINK.findall(file.read_text()) if not target.startswith("http")]
     assert [target for target in targets if not (file.parent / target).exists()] == []
+
+
+def test_the_table_of_the_architecture_has_the_jobs_of_the_table():
+    text = (PROJECT / "docs" / "explanation" / "architecture.md").read_text()
+    section = text.split("## The jobs\n")[1].split("\n## ")[0]
+    rows = [re.match(r"\| (\w+)", line) for line in section.splitlines()]
+    assert [row[1] for row in rows if row][1:] == list(JOBS.names())
