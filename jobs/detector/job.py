@@ -16,7 +16,7 @@ from jobs.runtime.packed_state import Parts
 from jobs.runtime.runner import Gate, Queries, run_queries, start_job
 from jobs.runtime.settings import Settings
 
-SCHEMA_VERSION = b"novelties/1"
+SCHEMA_VERSION = b"novelties/2"
 
 
 def _build(context: Context) -> DataFrame:
@@ -50,7 +50,7 @@ JOB = Job(
 
 
 def start(context: Context, gate: Gate) -> Queries:
-    """The detector's query, and the one that makes incidents of what it tells."""
+    """The detector's query, and the one that makes incidents of the novelties."""
     return {**start_job(JOB, context, gate), **start_job(incidents.JOB, context.own(), gate)}
 
 
