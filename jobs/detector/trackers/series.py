@@ -96,7 +96,7 @@ class SeriesTracker:
             for at in positions:
                 emitted += self._end_as_learned(int(judgement.rows[at]), time)
             if machine not in busy:
-                emitted += self._start_strongest(judgement, machine, positions, scale, time)
+                emitted += self._start_strongest(judgement, positions, scale, time)
         return emitted
 
     def _alerts_by_machine(self, judgement: Judgement) -> dict[int, list[int]]:
@@ -116,30 +116,31 @@ class SeriesTracker:
         at = np.array(rows, np.int64)
         return set(self.series.machine[at[self.inputs.model.phase(at) > 0]].tolist())
 
-    def _start_strongest(
-        self, judgement: Judgement, machine: int, positions: list[int], scale: int, time: int
-    ) -> list[Novelty]:
-        """The first of these that no operator has called normal, or suppressed."""
+    def _start_strongest(self, judgement: Judgement, positions: list[int], scale: int, time: int) -> list[Novelty]:
+        """The first of a machine's surprises that no operator has called normal, or suppressed."""
         for at in positions:
-            record, row = self._surprise(judgement, machine, at, scale, time), int(judgement.rows[at])
+            record, row = _surprise(self.inputs, judgement, at, scale, time), int(judgement.rows[at])
             if not self.inputs.overrides.excuses(row, record):
                 self.open[row] = Open(scale, record)
                 return [record]
         return []
 
-    def _surprise(self, judgement: Judgement, machine: int, at: int, scale: int, time: int) -> Novelty:
-        definition = self.series.describe(int(judgement.rows[at]))
-        record = novelties.start(
-            self.inputs.machines.names[machine],
-            "anomaly",
-            definition.kind,
-            time,
-            **self.inputs.machines.place(machine),
-            name=definition.name,
-            statistic=STATISTICS[judgement.statistic[at]].label,
-            window_seconds=scale * self.inputs.settings.window_seconds,
-            **evidence(self.series, judgement, at),
-            **explained(self.series, judgement, contributors(self.series, judgement, machine)),
-        )
-        record["text"] = novelties.anomaly_text(record, scale > 1)
-        return record
+
+def _surprise(inputs: Inputs, judgement: Judgement, at: int, scale: int, time: int) -> Novelty:
+    """The start of a novelty of the series at this place in the judgement."""
+    row, series = int(judgement.rows[at]), inputs.series
+    definition, machine = series.describe(row), int(series.machine[row])
+    record = novelties.start(
+        inputs.machines.names[machine],
+        "anomaly",
+        definition.kind,
+        time,
+        **inputs.machines.place(machine),
+        name=definition.name,
+        statistic=STATISTICS[judgement.statistic[at]].label,
+        window_seconds=scale * inputs.settings.window_seconds,
+        **evidence(series, judgement, at),
+        **explained(series, judgement, contributors(series, judgement, machine)),
+    )
+    record["text"] = novelties.anomaly_text(record, scale > 1)
+    return record
