@@ -149,7 +149,7 @@ STATISTIC = _struct(
     severity_number=IntegerType(),  # of log lines: the highest
 )
 
-# What a person tells the detector. `machine` and `series` are shell globs where many may be meant.
+# What an operator tells the detector. `machine` and `series` are shell globs where many may be meant.
 CONTROL = _struct(
     action=StringType(),  # feedback: a novelty is none | reset: learn anew | suppress | allow: the rule is over
     machine=StringType(),
@@ -159,10 +159,10 @@ CONTROL = _struct(
     kind=StringType(),
     observed=DoubleType(),
     expected=DoubleType(),
-    told=StringType(),  # and its newest record, as JSON
+    novelty_record=StringType(),  # feedback: its newest record, as JSON
     rule=StringType(),  # suppress, allow: the rule's id
     direction=StringType(),  # above | below
-    size=DoubleType(),  # the deviation at most that isn't told, in the series' unit
+    size=DoubleType(),  # the deviation at most that is suppressed, in the series' unit
 )
 
 STATISTICS = _struct(
@@ -178,7 +178,7 @@ STATISTICS = _struct(
     watermark_unix_nano=LongType(),
 )
 
-# A series that was surprising in the window that told a novelty.
+# A series that was surprising in the window in which a novelty started.
 CONTRIBUTOR = _struct(
     series=StringType(),
     unit=StringType(),
@@ -211,7 +211,8 @@ NOVELTIES = _struct(
     kind=StringType(),  # metric | log | machine
     time_unix_nano=LongType(),  # end of the window that caused this record
     since_unix_nano=LongType(),  # end of the first window of this novelty
-    statistic=StringType(),  # what spoke loudest: level | step | season | spell | joint | presence | first_seen
+    # What had the greatest score: level | step | season | sustained_deviation | joint | presence | first_seen.
+    statistic=StringType(),
     window_seconds=DoubleType(),  # the length of time whose mean or count was judged
     contributing=LongType(),  # how many of the machine's series were surprising at the start
     contributors=ArrayType(CONTRIBUTOR),  # the strongest of them, strongest first
@@ -223,7 +224,7 @@ NOVELTIES = _struct(
     expected_high=DoubleType(),
     unit=StringType(),
     text=StringType(),  # a sentence for a person
-    feedback=StringType(),  # what a person says of it: not-anomalous
+    feedback=StringType(),  # what an operator says of it: not-anomalous
     watermark_unix_nano=LongType(),
 )
 

@@ -1,27 +1,27 @@
-"""The alarm budget against what was really told."""
+"""The alarm budget against the alerts that were really emitted."""
 
 from math import exp, log
 
 from jobs.detector.settings import DetectorSettings
 
-TRUSTED = 5.0  # so many alarms a day, beside those allowed, are taken for true: one bad day doesn't blunt the detector
+TRUSTED = 5.0  # so many alerts a day, beside those allowed, are taken for true: one bad day doesn't blunt the detector
 MOST = 3.0  # the threshold rises by at most so much: to a twentieth of the probability
 
 
 class Budget:
-    """How many surprises a shard has told, exponentially forgotten over a day.
+    """How many alerts a shard has emitted, exponentially forgotten over a day.
 
-    A score is -ln of a probability. If k times as many are told as the budget allows, the probabilities are k times too
-    small, and ln k on the threshold sets that right.
+    A score is -ln of a probability. If k times as many are emitted as the budget allows, the probabilities are k times
+    too small, and ln k on the threshold sets that right.
     """
 
-    def __init__(self, told: float = 0.0, window: int = 0) -> None:
-        self.told, self.window = told, window
+    def __init__(self, alerts: float = 0.0, window: int = 0) -> None:
+        self.alerts, self.window = alerts, window
 
-    def spend(self, settings: DetectorSettings, window: int, alarms: int) -> None:
-        """Note what a window has told."""
-        if alarms:
-            self.told, self.window = self._left(settings, window) + alarms, window
+    def spend(self, settings: DetectorSettings, window: int, alerts: int) -> None:
+        """Note the alerts of a window."""
+        if alerts:
+            self.alerts, self.window = self._left(settings, window) + alerts, window
 
     def surcharge(self, settings: DetectorSettings, window: int) -> float:
         """What is added to the threshold of this window."""
@@ -29,4 +29,4 @@ class Budget:
         return min(max(log((self._left(settings, window) + TRUSTED) / (allowed + TRUSTED)), 0.0), MOST)
 
     def _left(self, settings: DetectorSettings, window: int) -> float:
-        return self.told * exp(-(window - self.window) / settings.windows_per_day)
+        return self.alerts * exp(-(window - self.window) / settings.windows_per_day)

@@ -17,33 +17,44 @@ _ABOUT = ("verdict", "kind", "series", "observed", "expected")
 
 
 def feedback(bootstrap: str, topic: str, novelty_id: str) -> Control:
-    """That this novelty of the topic `novelties` is none, as of its strongest moment; with what was told of it last.
+    """That this novelty of the topic `novelties` is none, as of its strongest moment; with its newest record.
 
     Raises UserError if the topic doesn't hold it.
     """
-    told = [record for _, record in read_records(bootstrap, topic) if record.get("id") == novelty_id]
-    if not told:
+    records = [record for _, record in read_records(bootstrap, topic) if record.get("id") == novelty_id]
+    if not records:
         raise UserError(f"NOVELTY {novelty_id!r}: {topic} holds none of this id; it is the `_id` in Elasticsearch")
-    return not_anomalous(max(told, key=lambda record: record["score"]), told[-1])
+    return not_anomalous(max(records, key=lambda record: record["score"]), records[-1])
 
 
 def not_anomalous(novelty: Novelty, newest: Novelty | None = None) -> Control:
-    """`newest`: its last record, which the detector doesn't keep once it has ended; by default the same."""
+    """An operator says that a novelty is none.
+
+    `newest` is its last record, which the detector doesn't keep once it has ended; by default the same.
+    """
     about = {name: novelty[name] for name in _ABOUT if name in novelty}
-    told = orjson.dumps(newest or novelty).decode()
-    return {"action": "feedback", "machine": novelty["machine"], "novelty": novelty["id"], **about, "told": told}
+    record = orjson.dumps(newest or novelty).decode()
+    return {
+        "action": "feedback",
+        "machine": novelty["machine"],
+        "novelty": novelty["id"],
+        **about,
+        "novelty_record": record,
+    }
 
 
 def reset(series: str, machine: str) -> Control:
-    """That these series begin anew; both are globs."""
+    """These series are learned anew; both are globs."""
     return {"action": "reset", "machine": machine, "series": series}
 
 
 def suppress(rule: Rule) -> Control:
+    """Novelties that the rule matches are suppressed."""
     return {"action": "suppress", "rule": rule.id, **rule.model_dump(exclude_none=True)}
 
 
 def allow(rule_id: str) -> Control:
+    """A rule holds no longer."""
     return {"action": "allow", "machine": "*", "rule": rule_id}
 
 

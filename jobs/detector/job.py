@@ -12,7 +12,7 @@ from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Opener, Output
 
-SCHEMA_VERSION = b"novelties/1"
+SCHEMA_VERSION = b"novelties/2"
 
 
 def _opener(own: BaseSettings | None, topics: TopicMap) -> Opener:

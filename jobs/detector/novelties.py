@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from math import exp
 from typing import Any
 
+from jobs.detector.model.statistics import STATISTICS
+
 Novelty = dict[str, Any]
 
 PLACES = ("hypervisor", "site", "tenant", "role")
 
-# What the loudest statistic compared with, where it wasn't simply the usual level.
-_COMPARED = {"step": " after the window before", "season": " at this hour", "spell": ", and it lasts"}
+# What the statistic compared with, where it wasn't simply the usual level.
+_COMPARED = {statistic.label: statistic.compared for statistic in STATISTICS}
 
 
 def novelty_id(machine: str, series: str | None, since_unix_nano: int, verdict: str) -> str:
@@ -44,12 +46,12 @@ def places(machine: str, inventory: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> Novelty:
-    """An update or the end of a novelty that `record` told."""
+    """An update or the end of the novelty of `record`."""
     return {**record, "phase": phase, "time_unix_nano": time_unix_nano, **changes}
 
 
 def ended(record: Novelty, time_unix_nano: int, why: str) -> Novelty:
-    """The end of a novelty that a person has caused."""
+    """The end of a novelty that an operator has caused."""
     return later(record, "end", time_unix_nano, text=f"{record['text']}: {why}")
 
 

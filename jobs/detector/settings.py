@@ -27,13 +27,17 @@ class DetectorSettings(BaseSettings):
         default=3, ge=1, description="windows that a regular machine must miss to be called silent"
     )
     memory_windows: float = Field(default=2000.0, ge=50, description="windows that the slowest forgetting remembers")
-    expire_windows: int = Field(
-        default=60480, ge=100, description="unseen for so long, a series is dropped (7 days of 10 s)"
+    state_ttl_windows: int = Field(
+        default=60480, ge=100, description="unseen for so long, a series is evicted from the state (7 days of 10 s)"
     )
 
     @property
     def window_nano(self) -> int:
         return round(self.window_seconds * 1e9)
+
+    def end_of(self, window: int) -> int:
+        """The end of the window of this number, in unix ns."""
+        return window * self.window_nano
 
     @property
     def windows_per_day(self) -> float:

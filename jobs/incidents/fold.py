@@ -1,7 +1,7 @@
 """The fold over all partitions of `novelties`: what began together, in event time, is one incident.
 
 Partitions are read at any pace. So a novelty waits until every partition's watermark has passed its time, and then all
-that wait are taken in the order of their times: batches don't show in what is told.
+that wait are taken in the order of their times: batches don't show in what is emitted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ def fold(state: Parts | None, records: Iterable[Placed], partitions: int) -> tup
     Of each partition they come in the order of its log; `partitions` is how many there are.
     """
     incidents = Incidents(partitions, state)
-    told = incidents.feed(records)
-    return incidents.dump(), told
+    emitted = incidents.feed(records)
+    return incidents.dump(), emitted
 
 
 class Incidents:
-    """The state between two calls, unpacked."""
+    """The incidents that are open, the novelties that wait, and how far each partition has come."""
 
     def __init__(self, partitions: int, state: Parts | None = None) -> None:
         packed: Record = unpack(state)[0] if state else {"watermarks": [0] * partitions, "waiting": [], "open": []}
@@ -43,7 +43,7 @@ class Incidents:
         )
 
     def feed(self, records: Iterable[Placed]) -> list[Record]:
-        """Take records; returns what the slowest partition's watermark makes known."""
+        """Take records; returns those of incidents up to the slowest partition's watermark."""
         for partition, value in records:
             record = orjson.loads(value)
             if "watermark_unix_nano" in record:
@@ -68,18 +68,18 @@ class Incidents:
             yield incident.record("end", incident.due)
 
     def _take(self, time: int, novelties: list[tuple[int, Record]]) -> Iterator[Record]:
-        """All that was said at one time; each incident that it changes is told once."""
-        begun: set[str] = set()
+        """All novelties of one time; each incident that they change is emitted once."""
+        started: set[str] = set()
         changed: set[str] = set()
         for shard, novelty in novelties:
             if novelty["phase"] == "start":
                 incident, is_new = self._incident_of(Member.of(shard, novelty), time)
-                (begun if is_new else changed).add(incident.id)
+                (started if is_new else changed).add(incident.id)
             else:
-                changed |= {one.id for one in self.open if one.hear(novelty)}
+                changed |= {one.id for one in self.open if one.update(novelty)}
         for incident in self.open:
-            if incident.id in begun | changed:
-                yield incident.record("start" if incident.id in begun else "update", time)
+            if incident.id in started | changed:
+                yield incident.record("start" if incident.id in started else "update", time)
 
     def _incident_of(self, member: Member, time: int) -> tuple[Incident, bool]:
         """The oldest incident that takes this novelty, or a new one; and whether it is new."""
@@ -93,7 +93,7 @@ class Incidents:
 
 def _place_in_time(one: tuple[int, Record]) -> tuple[Any, ...]:
     novelty = one[1]
-    # Lives end before others begin at the same time.
+    # Novelties end before others start at the same time.
     return (
         novelty["time_unix_nano"],
         -PHASES.index(novelty["phase"]),

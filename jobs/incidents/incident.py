@@ -12,9 +12,9 @@ from jobs.detector.novelties import places
 Record = dict[str, Any]
 
 SECOND = 10**9
-JOIN = 120 * SECOND  # so long after its newest novelty began an incident takes others
+JOIN = 120 * SECOND  # so long after its newest novelty started an incident takes others
 LONGEST = 900 * SECOND  # and so long after its first one
-FORGOTTEN = 86_400 * SECOND  # one of which nothing was heard for so long is over
+STATE_TTL = 86_400 * SECOND  # an incident without a record of its novelties for so long is over
 CAUSES = 5  # that a record names
 MEMBERS = 20
 
@@ -85,17 +85,17 @@ def _log_likelihood(k: int, n: int) -> float:
 
 @dataclass
 class Incident:
-    """Its members in the order in which they came."""
+    """Novelties that share a cause, in the order in which they came."""
 
     id: str
     since_unix_nano: int
-    newest: int  # when its newest novelty began
-    heard: int  # when something was heard of it
+    newest: int  # when its newest novelty started
+    updated: int  # the time of the newest record of its novelties
     members: list[Member] = field(default_factory=list)
 
     @classmethod
     def of(cls, member: Member, time: int) -> "Incident":
-        """The incident that a novelty begins."""
+        """The incident that a novelty starts."""
         identity = hashlib.blake2b(f"incident\x1f{member.novelty}".encode(), digest_size=16).hexdigest()
         return cls(identity, member.since_unix_nano, time, time)
 
@@ -113,16 +113,16 @@ class Incident:
 
     def add(self, member: Member, time: int) -> None:
         self.members.append(member)
-        self.newest = self.heard = time
+        self.newest = self.updated = time
 
-    def hear(self, novelty: Record) -> bool:
+    def update(self, novelty: Record) -> bool:
         """Take a later record of one of its novelties; whether its verdict changed."""
         for member in self.members:
             if member.novelty == novelty["id"]:
                 changed = member.verdict != novelty["verdict"]
                 member.verdict, member.score = novelty["verdict"], max(member.score, novelty["score"])
                 member.is_open = novelty["phase"] != "end"
-                self.heard = novelty["time_unix_nano"]
+                self.updated = novelty["time_unix_nano"]
                 return bool(changed)
         return False
 
@@ -130,8 +130,8 @@ class Incident:
     def due(self) -> int:
         """When it is over, as far as is known."""
         if any(member.is_open for member in self.members):
-            return self.heard + FORGOTTEN
-        return max(self.heard, self.newest + JOIN)
+            return self.updated + STATE_TTL
+        return max(self.updated, self.newest + JOIN)
 
     @property
     def machines(self) -> list[Member]:
@@ -164,7 +164,7 @@ class Incident:
                 yield kind, name, affected, sum(self._sizes(kind, name).values())
 
     def _sizes(self, kind: str, name: str) -> dict[int, int]:
-        """How many machines there are of a group, by shard: as the newest novelty of each shard tells."""
+        """How many machines there are of a group, by shard: as the newest novelty of each shard says."""
         return {
             member.shard: member.peers.get(kind, 0)
             for member in self.members

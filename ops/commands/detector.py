@@ -1,4 +1,4 @@
-"""`kappa detector`: what a person tells the detector, as events of the topic `detector.control`."""
+"""`kappa detector`: operators' control events, in the topic `detector.control`."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from jobs.detector.rules import Rule
 from jobs.runtime.settings import Settings, load_settings
 from ops.launcher import topics_of
 
-app = typer.Typer(help="Tell the detector what is normal, and what not to tell.", no_args_is_help=True)
+app = typer.Typer(help="Tell the detector what is normal, and which novelties to suppress.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 160)
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
@@ -43,16 +43,16 @@ def feedback(
     novelty: Annotated[str, typer.Argument(metavar="NOVELTY", help="Its id: `_id` in Elasticsearch.")],
     verdict: Annotated[Verdict, typer.Argument(help="What it is after all.")],
     bootstrap: Bootstrap = None,
-    generation: Annotated[str | None, typer.Option(help="Who told it. [live]")] = None,
+    generation: Annotated[str | None, typer.Option(help="Whose novelty it is. [live]")] = None,
 ) -> None:
-    """Say that a novelty is none: it ends, and such values of its series aren't told again.
+    """Say that a novelty is none: it ends, and such values of its series aren't novelties again.
 
     Example: kappa detector feedback 6af7bfef32657893ad3598a11635f080 not-anomalous
     """
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
-    told = control.feedback(settings.kafka_bootstrap, topics_of(settings)["novelties"].name, novelty)
-    _send(settings, told)
-    console.print(f"novelty {novelty} of {told['machine']}: {verdict.value}", highlight=False)
+    event = control.feedback(settings.kafka_bootstrap, topics_of(settings)["novelties"].name, novelty)
+    _send(settings, event)
+    console.print(f"novelty {novelty} of {event['machine']}: {verdict.value}", highlight=False)
 
 
 @app.command()
@@ -61,14 +61,14 @@ def reset(
     machine: Annotated[str, typer.Option(help="Of which machines, as a glob.")] = "*",
     bootstrap: Bootstrap = None,
 ) -> None:
-    """Let series begin anew, as if they had never been seen: after a migration, say.
+    """Reset series: they are learned as if they had never been seen, after a migration, say.
 
     Example: kappa detector reset 'system.disk*' --machine vm-05
     """
     if series == machine == "*":
-        raise UserError("SERIES: every series of every machine would begin anew; name series, or give --machine")
+        raise UserError("SERIES: every series of every machine would be reset; name series, or give --machine")
     _send(load_settings(kafka_bootstrap=bootstrap), control.reset(series, machine))
-    console.print(f"series {series} on {machine} begin anew", highlight=False)
+    console.print(f"series {series} on {machine} are reset", highlight=False)
 
 
 @app.command()
@@ -79,13 +79,13 @@ def suppress(
     size: Annotated[float | None, typer.Option(help="Only deviations of at most so much, in the series' unit.")] = None,
     bootstrap: Bootstrap = None,
 ) -> None:
-    """Make a rule: novelties that meet all that is given aren't told. Those that are told now end.
+    """Make a rule: novelties that meet all that is given are suppressed. Open ones end.
 
     Example: kappa detector suppress --machine 'upf-*' --series 'system.disk*' --direction below
     """
     rule = _rule(machine=machine, series=series, direction=direction and direction.value, size=size)
     if rule == Rule():
-        raise UserError("suppress: nothing would be told any more; give --machine, --series, --direction or --size")
+        raise UserError("suppress: every novelty would be suppressed; give --machine, --series, --direction or --size")
     _send(load_settings(kafka_bootstrap=bootstrap), control.suppress(rule))
     console.print(f"rule {rule.id}", highlight=False)
 
@@ -133,5 +133,5 @@ def _rules(settings: Settings) -> dict[str, Rule]:
     return control.rules(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC].name)
 
 
-def _send(settings: Settings, told: Control) -> None:
-    control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], told)
+def _send(settings: Settings, event: Control) -> None:
+    control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], event)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from infra.errors import UserError
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats
 from ops.quality import cloud, nab, nab_run, nezha, smd
 from ops.quality.peers import PEERS
 
@@ -62,7 +62,7 @@ def quality(
 def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, Any]:
     ours = smd.ours(machines)
     figures: dict[str, Any] = {name: _beside_others(machines, smd.peer(machines, PEERS[name])) for name in peers}
-    return {"ours": _beside_others(machines, ours.scores) | {"shipped": smd.found(machines, ours.told)}} | figures
+    return {"ours": _beside_others(machines, ours.scores) | {"shipped": smd.found(machines, ours.alerts)}} | figures
 
 
 def _beside_others(machines: list[smd.Machine], scores: dict[str, Floats]) -> dict[str, float]:

@@ -20,15 +20,15 @@ START = 1_700_000_000 * SECOND
 WINDOW = 10 * SECOND
 HISTORY, SPACING = 600, 120  # s before the first fault, and between the beginnings of two
 DETECTED = ("cpu_hog", "memory_leak", "state_change", "log_burst", "new_template", "silence", "new_vm")
-PATIENCE = 120 * SECOND  # after a fault began, until something must have been told, if it does not last longer
-AFTERMATH = 300 * SECOND  # after a fault ended, in which what is told of its machines follows from it
+PATIENCE = 120 * SECOND  # after a fault began, until there must be a novelty, if it does not last longer
+AFTERMATH = 300 * SECOND  # after a fault ended, in which novelties of its machines follow from it
 
 Record = dict[str, Any]
 Cells = dict[tuple[int, int], Any]  # by window number and machine
 
 
 class Life(NamedTuple):
-    """A novelty: what was told of it first and last."""
+    """A novelty: its first record and its last."""
 
     start: Record
     last: Record
@@ -74,9 +74,9 @@ def _figures(faults: int, found: list[tuple[int, bool]]) -> dict[str, float]:
     return figures | ({"delay_seconds": float(np.median([delay for delay, _ in found])) / SECOND} if found else {})
 
 
-def _lives(told: list[Record]) -> list[Life]:
-    last = {record["id"]: record for record in told}
-    return [Life(record, last[record["id"]]) for record in told if record["phase"] == "start"]
+def _lives(records: list[Record]) -> list[Life]:
+    last = {record["id"]: record for record in records}
+    return [Life(record, last[record["id"]]) for record in records if record["phase"] == "start"]
 
 
 def _answer(fact: Record, lives: list[Life]) -> list[tuple[int, bool]]:
@@ -99,7 +99,7 @@ def _explains(fact: Record, novelty: Record) -> bool:
 
 
 def statistics(simulation: Simulation) -> Iterator[bytes]:
-    """What the statistics job would tell the detector of this cloud, in windows of 10 s, each with its watermark."""
+    """What the statistics job would write of this cloud, in windows of 10 s, each with its watermark."""
     metrics, logs = _collected(simulation)
     windows = [window for window, _ in metrics]
     for window in range(min(windows), max(windows) + 1):
@@ -107,10 +107,10 @@ def statistics(simulation: Simulation) -> Iterator[bytes]:
         for row, machine in enumerate(simulation.machines):
             if (window, row) in metrics:
                 names = [instrument.series for instrument in simulation.instruments[row]]
-                told = [_metric(names[at], values) for at, values in metrics[window, row].items()]
-                told += [_log(template, count) for template, count in sorted(logs[window, row].items())]
+                entries = [_metric(names[at], values) for at, values in metrics[window, row].items()]
+                entries += [_log(template, count) for template, count in sorted(logs[window, row].items())]
                 span = bounds | {"end_unix_nano": window * WINDOW}
-                yield orjson.dumps({"machine": machine.name, "window": span, "statistics": to_columns(told)})
+                yield orjson.dumps({"machine": machine.name, "window": span, "statistics": to_columns(entries)})
         yield orjson.dumps({"watermark_unix_nano": window * WINDOW})
 
 

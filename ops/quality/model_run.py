@@ -4,20 +4,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jobs.detector.model import Judgement
-from jobs.detector.model_scales import LENIENCE, Quiet, Scales
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Bools, Floats, Ints
+from jobs.detector.model.cooldown import Cooldown
+from jobs.detector.model.protocol import Judgement
+from jobs.detector.model.scales import THRESHOLD_OFFSETS, Scales
 from jobs.detector.settings import DetectorSettings
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 LEAST = 6.0  # no threshold of interest is lower
 
 
 class Surprise(NamedTuple):
-    """What one row of the data may tell: of which scale and series, scores on the scale of single windows."""
+    """What one row of the data may alert: of which scale and series, scores on the scale of single windows."""
 
     at: int
     scale: int
@@ -28,19 +26,19 @@ class Surprise(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """By row and series, shape (windows, series): the scores of single windows, and what is told on any scale."""
+    """By row and series, shape (windows, series): the scores of single windows, and the alerts of any scale."""
 
     windows: Floats
-    told: Bools
+    alerts: Bools
     surprises: list[Surprise]
 
-    def told_at(self, threshold: float) -> Bools:
-        """What would be told at another threshold; not below LEAST nor the one of the run."""
-        told = np.zeros_like(self.told)
-        quiet = Quiet.of(told.shape[1])
+    def alerts_at(self, threshold: float) -> Bools:
+        """The alerts at another threshold; not below LEAST nor the one of the run."""
+        alerts = np.zeros_like(self.alerts)
+        cooldown = Cooldown.of(alerts.shape[1])
         for at, scale, series, window, score, news in self.surprises:
-            told[at, series] |= quiet.pass_on(scale, series, score, news >= threshold, window)
-        return told
+            alerts[at, series] |= cooldown.suppress(scale, series, score, news >= threshold, window)
+        return alerts
 
 
 def run(values: Floats, windows: Ints, settings: DetectorSettings, threshold: float) -> Scores:
@@ -54,14 +52,14 @@ def run(values: Floats, windows: Ints, settings: DetectorSettings, threshold: fl
         judgements = model.step(numbers[at, rows], rows, values[at, rows], np.ones(len(rows)), threshold)
         scores.windows[at, rows] = judgements[0].score
         for scale, judgement in enumerate(judgements):
-            scores.told[at, judgement.rows] |= judgement.told
+            scores.alerts[at, judgement.rows] |= judgement.alert
             scores.surprises.extend(_surprises(at, scale, judgement, numbers[at]))
     return scores
 
 
 def _surprises(at: int, scale: int, judgement: Judgement, windows: Ints) -> Iterator[Surprise]:
-    news = judgement.news + LENIENCE[scale]
+    news = judgement.news + THRESHOLD_OFFSETS[scale]
     some = (news >= LEAST) & (judgement.score > 0)
     if some.any():
         series = judgement.rows[some]
-        yield Surprise(at, scale, series, windows[series], judgement.score[some] + LENIENCE[scale], news[some])
+        yield Surprise(at, scale, series, windows[series], judgement.score[some] + THRESHOLD_OFFSETS[scale], news[some])

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from infra.errors import UserError
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats
 
 PROBATION = 0.15  # of the rows, at most of 5000: not scored
 PROBATION_ROWS = 5000

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import erfc
 from scipy.stats import chi2
 
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats
 
 
 def windowed_gaussian(values: Floats, window: int = 6400, step: int = 100) -> Floats:

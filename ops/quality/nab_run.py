@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats
 from jobs.detector.settings import DetectorSettings
 from ops.quality import model_run
 from ops.quality.nab import PROFILES, DataSet, score
@@ -18,11 +18,11 @@ def measure(data: Sequence[DataSet]) -> dict[str, float]:
     All files together are the fleet that the budget of alarms is for.
     """
     runs = _runs(data)
-    swept = [_told(data, runs, threshold) for threshold in THRESHOLDS]
+    swept = [_alerts(data, runs, threshold) for threshold in THRESHOLDS]
     best = {
-        name: max(score(data, told, profile, threshold=1.0) for told in swept) for name, profile in PROFILES.items()
+        name: max(score(data, alerts, profile, threshold=1.0) for alerts in swept) for name, profile in PROFILES.items()
     }
-    return best | {"unfitted": score(data, _told(data, runs, None), PROFILES["standard"], threshold=1.0)}
+    return best | {"unfitted": score(data, _alerts(data, runs, None), PROFILES["standard"], threshold=1.0)}
 
 
 def _runs(data: Sequence[DataSet]) -> dict[int, model_run.Scores]:
@@ -34,10 +34,10 @@ def _runs(data: Sequence[DataSet]) -> dict[int, model_run.Scores]:
     }
 
 
-def _told(data: Sequence[DataSet], runs: dict[int, model_run.Scores], threshold: float | None) -> dict[str, Floats]:
-    """By file: 1 in each row that tells something, at this threshold or at the shipped one."""
+def _alerts(data: Sequence[DataSet], runs: dict[int, model_run.Scores], threshold: float | None) -> dict[str, Floats]:
+    """By file: 1 in each row with an alert, at this threshold or at the shipped one."""
     columns = {
-        seconds: iter((scores.told if threshold is None else scores.told_at(threshold)).T)
+        seconds: iter((scores.alerts if threshold is None else scores.alerts_at(threshold)).T)
         for seconds, scores in runs.items()
     }
     return {item.name: next(columns[_interval(item)])[: len(item.times)].astype(np.float64) for item in data}

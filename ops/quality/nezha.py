@@ -123,9 +123,9 @@ def measure(recording: Recording) -> dict[str, dict[str, float]]:
 
 
 def novelties(minutes: Minutes) -> list[Record]:
-    """What the detector tells of these statistics, each novelty once, when it starts."""
-    told = fold(None, list(_records(minutes)), DetectorSettings(window_seconds=float(MINUTE)))[1]
-    return [novelty for novelty in told if novelty["phase"] == "start" and not _is_cut(novelty)]
+    """What the detector finds in these statistics, each novelty once, when it starts."""
+    found = fold(None, list(_records(minutes)), DetectorSettings(window_seconds=float(MINUTE)))[1]
+    return [novelty for novelty in found if novelty["phase"] == "start" and not _is_cut(novelty)]
 
 
 def _is_cut(novelty: Record) -> bool:
@@ -147,12 +147,12 @@ def _records(minutes: Minutes) -> Iterator[bytes]:
         yield orjson.dumps({"watermark_unix_nano": end})
 
 
-def figures(faults: list[Fault], told: list[Record]) -> dict[str, float]:
+def figures(faults: list[Fault], novelties: list[Record]) -> dict[str, float]:
     """Faults with a novelty of their pod within PATIENCE, those whose pod came first, and false alarms an hour.
 
     The first is the earliest; of the same minute the most surprising.
     """
-    ranked = sorted((novelty["time_unix_nano"] / 1e9, -novelty["score"], novelty["machine"]) for novelty in told)
+    ranked = sorted((novelty["time_unix_nano"] / 1e9, -novelty["score"], novelty["machine"]) for novelty in novelties)
     pods = [(time, machine.removesuffix(LOGS)) for time, _, machine in ranked]
     seen = [[pod for time, pod in pods if fault.time < time <= fault.time + PATIENCE] for fault in faults]
     false = sum(not any(fault.time < time <= fault.time + AFTERMATH for fault in faults) for time, _ in pods)

@@ -7,7 +7,7 @@ from collections import deque
 
 import numpy as np
 
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats
 
 
 def half_space_trees(values: Floats, first: int) -> Floats:

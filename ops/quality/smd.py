@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from infra.contract.columnar import to_columns
 from infra.errors import UserError
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 
@@ -62,7 +62,7 @@ class Ours(NamedTuple):
     """By machine, a minute of the test each: the machine's score, and whether a novelty of it starts."""
 
     scores: dict[str, Floats]
-    told: dict[str, Bools]
+    alerts: dict[str, Bools]
 
 
 def ours(machines: Sequence[Machine]) -> Ours:
@@ -70,22 +70,23 @@ def ours(machines: Sequence[Machine]) -> Ours:
     shard = Shard(DetectorSettings(window_seconds=MINUTE, alarms_per_day=BUDGET * len(machines)))
     values = {m.name: np.concatenate([m.train, m.test]) for m in machines}
     minutes = max(len(rows) for rows in values.values())
-    scores, told = np.zeros((len(machines), minutes)), np.zeros((len(machines), minutes), bool)
+    scores, alerts = np.zeros((len(machines), minutes)), np.zeros((len(machines), minutes), bool)
     place = {m.name: at for at, m in enumerate(machines)}
     for minute in range(minutes):
         for novelty in shard.feed(_records(values, minute)):
-            told[place[novelty["machine"]], minute] |= novelty["phase"] == "start"
-        if shard.joint is not None:
-            scores[[place[shard.machines[at]] for at in shard.joint.machines], minute] = shard.joint.mean
+            alerts[place[novelty["machine"]], minute] |= novelty["phase"] == "start"
+        joint = shard.detector.machine_tracker.joint
+        if joint is not None:
+            scores[[place[shard.detector.machines.names[at]] for at in joint.machines], minute] = joint.mean
     test = {m.name: slice(len(m.train), len(m.train) + len(m.test)) for m in machines}
     return Ours(
         {name: scores[place[name], part] for name, part in test.items()},
-        {name: told[place[name], part] for name, part in test.items()},
+        {name: alerts[place[name], part] for name, part in test.items()},
     )
 
 
 def _records(values: Mapping[str, Floats], minute: int) -> Iterator[bytes]:
-    """What the statistics job would tell of a minute, and its watermark; nothing of a machine whose test is over."""
+    """What the statistics job would write of a minute, and its watermark; nothing of a machine whose test is over."""
     end = (START + minute) * 60 * 10**9
     window = {"kind": "tumbling", "size_seconds": MINUTE, "start_unix_nano": end - 60 * 10**9, "end_unix_nano": end}
     for name, rows in values.items():

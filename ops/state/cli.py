@@ -36,7 +36,7 @@ def show(
 
 @app.command("top")
 def show_top(
-    by: Annotated[str, typer.Option(help="A field of the model: surprise, spell, changes, seen ...")] = "surprise",
+    by: Annotated[str, typer.Option(help="A field of the model: surprise, sustained, changes, seen ...")] = "surprise",
     count: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 10,
     generation: Generation = None,
     as_json: Json = False,

@@ -9,7 +9,8 @@ import orjson
 from pyspark.sql import SparkSession
 
 from infra.errors import UserError
-from jobs.detector.model import FIELDS, Phase
+from jobs.detector.model.protocol import Phase
+from jobs.detector.model.series_state import LAYOUT
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.runtime.fold import PARTS
@@ -63,21 +64,20 @@ def series(spark: SparkSession, settings: Settings) -> list[Series]:
 
 
 def _of_shard(number: int, state: Parts) -> Iterator[Series]:
-    shard = Shard(DetectorSettings(), state)
-    columns = {name: column.tolist() for name, column in shard.model.windows.columns.items()}
-    machines = [shard.machines[machine] for machine in shard.series["machine"].tolist()]
-    for row, definition in enumerate(shard.series["definition"].tolist()):
-        kind, name, _, unit = shard.definitions[definition]
-        model = {field: columns[field][row] for field in FIELDS}
+    detector = Shard(DetectorSettings(), state).detector
+    figures = detector.model.figures()
+    for row, machine in enumerate(detector.series.machine.tolist()):
+        definition, model = detector.series.describe(row), {name: values[row] for name, values in figures.items()}
+        novelty = detector.series_tracker.open.get(row)
         yield {
-            "machine": machines[row],
-            "series": name,
-            "kind": kind,
-            "unit": unit,
+            "machine": detector.machines.names[machine],
+            "series": definition.series,
+            "kind": definition.kind,
+            "unit": definition.unit,
             "shard": number,
             **model,
             "phase": Phase(model["phase"]).name.lower(),
-            "told": told.record if (told := shard.open.get(row)) else None,
+            "novelty": novelty.record if novelty else None,
         }
 
 
@@ -97,7 +97,7 @@ def top(known: list[Series], by: str, count: int) -> list[Series]:
 
     Raises UserError if the model has no such field.
     """
-    if by not in FIELDS:
-        raise UserError(f"--by {by}: the model has {', '.join(FIELDS)}")
+    if by not in LAYOUT:
+        raise UserError(f"--by {by}: the model has {', '.join(LAYOUT)}")
     values = np.array([float(one[by]) if by != "phase" else Phase[one[by].upper()] for one in known])
     return [known[at] for at in np.argsort(-values, kind="stable")[:count].tolist()]

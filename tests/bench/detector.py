@@ -25,9 +25,8 @@ from rich.table import Table
 
 from infra.contract.columnar import to_columns
 from jobs.detector.job import DetectorShard
-from jobs.detector.model import Ints
-from jobs.detector.model_scales import BYTES_PER_SERIES, SCALES, Scales
-from jobs.detector.model_tails import Floats
+from jobs.detector.model.arrays import Floats, Ints
+from jobs.detector.model.scales import BYTES_PER_SERIES, SCALES, Scales
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
 from jobs.runtime.fold import fold_partitions

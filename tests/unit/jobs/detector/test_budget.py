@@ -9,9 +9,9 @@ SETTINGS = DetectorSettings()  # five a day
 DAY = 8640  # windows
 
 
-def spent(*alarms):
+def spent(*alerts):
     budget = Budget()
-    for window, count in alarms:
+    for window, count in alerts:
         budget.spend(SETTINGS, window, count)
     return budget
 
@@ -21,7 +21,7 @@ def test_who_keeps_to_the_budget_pays_nothing():
     assert spent((0, 5)).surcharge(SETTINGS, 1) == 0.0
 
 
-def test_who_tells_too_much_pays_by_how_much():
+def test_who_alerts_too_much_pays_by_how_much():
     assert spent((0, 45)).surcharge(SETTINGS, 0) == pytest.approx(log((45 + TRUSTED) / (5 + TRUSTED)))
 
 
@@ -29,7 +29,7 @@ def test_the_surcharge_is_bounded():
     assert spent((0, 10_000)).surcharge(SETTINGS, 0) == MOST
 
 
-def test_what_was_told_is_forgotten_within_days():
+def test_past_alerts_are_forgotten_within_days():
     budget = spent((0, 45))
     paid = [budget.surcharge(SETTINGS, day * DAY) for day in range(4)]
     assert paid == sorted(paid, reverse=True)

@@ -26,14 +26,14 @@ NOVELTY = {
 def sent(monkeypatch):
     """What the commands write; the topics hold a novelty in two phases, and one rule."""
     written = []
-    told = [
+    found = [
         (0, NOVELTY | {"observed": 7.0, "score": 14.0}),
         (0, NOVELTY),
         (0, NOVELTY | {"score": 3.0}),
         (1, {"id": "n2"}),
     ]
     ruled = [(partition, control.suppress(Rule(machine="amf-*"))) for partition in (0, 1)]
-    topics = {"novelties": told, "detector.control": ruled}
+    topics = {"novelties": found, "detector.control": ruled}
     monkeypatch.setattr(control, "read_records", lambda _, topic: topics[topic])
     monkeypatch.setattr(control, "send", lambda _, topic, event: written.append((topic.name, event)))
     return written
@@ -60,7 +60,7 @@ def test_feedback_carries_the_strongest_moment_of_the_novelty(sent):
         "series": "cpu",
         "observed": 9.0,
         "expected": 5.0,
-        "told": orjson.dumps(NOVELTY | {"score": 3.0}).decode(),
+        "novelty_record": orjson.dumps(NOVELTY | {"score": 3.0}).decode(),
     }
 
 
@@ -85,7 +85,7 @@ def test_commands_write_events_of_the_schema(sent):
     ("arguments", "message"),
     [
         (("reset",), "every series of every machine"),
-        (("suppress",), "nothing would be told"),
+        (("suppress",), "every novelty would be suppressed"),
         (("suppress", "--size", "-1"), "size.*greater than 0"),
         (("allow", "r9"), "RULE 'r9': there is none; there are"),
     ],

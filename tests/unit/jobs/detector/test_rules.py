@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from jobs.detector.rules import Orders, Rule
+from jobs.detector.rules import Rule
 
 NOVELTY = {
     "machine": "upf-3",
@@ -49,36 +49,6 @@ def test_a_rule_that_makes_no_sense_is_refused(fields):
 
 def test_the_same_rule_has_the_same_id():
     assert Rule(machine="a*").id == Rule(machine="a*").id != Rule(machine="b*").id
-
-
-def test_what_was_called_normal_is_so_a_little_beyond_and_on_that_side_only():
-    orders = Orders({})
-    assert orders.call_normal(3, observed=60.0, expected=10.0) == (10.0, 65.0)
-    assert [orders.is_normal(3, value) for value in (9.0, 10.0, 64.0, 66.0)] == [False, True, True, False]
-    assert not orders.is_normal(4, 10.0)
-    assert orders.call_normal(3, observed=5.0, expected=10.0) == (4.5, 65.0)
-
-
-def test_orders_are_packed_and_unpacked():
-    orders = Orders({})
-    orders.rules["r1"] = Rule(machine="upf-*", size=2.0)
-    orders.call_normal(3, 60.0, 10.0)
-    orders.call_calm(2, 9.0)
-    orders.gaps[1] = 4
-    orders.excused.add(1)
-    assert Orders(orders.packed()).packed() == orders.packed()
-    assert Orders(orders.packed()).forbid(NOVELTY)
-
-
-def test_a_machine_whose_joint_score_was_called_normal_may_have_it_again():
-    orders = Orders({})
-    orders.call_calm(2, 10.0)
-    orders.call_calm(2, 5.0)
-    assert [orders.is_calm(machine, joint) for machine, joint in ((2, 10.9), (2, 11.1), (1, 1.0))] == [
-        True,
-        False,
-        False,
-    ]
 
 
 def test_a_rule_about_values_is_none_about_a_machine_as_a_whole():

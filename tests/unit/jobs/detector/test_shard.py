@@ -10,10 +10,12 @@ from jsonschema import Draft202012Validator
 from infra.contract.columnar import to_columns
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import NOVELTIES
+from infra.errors import UserError
 from jobs.detector.control import allow, not_anomalous, reset, suppress
 from jobs.detector.rules import Rule
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
+from jobs.runtime.packed_state import pack, unpack
 
 SIZE = 10 * 10**9
 FIRST = 170_000_000  # the first window's number
@@ -63,7 +65,7 @@ def with_metric(machine: str, windows: range, value: float) -> dict[tuple[str, i
     return {(machine, w): [*usual(machine, w)[1:], metric("metric-0", value + 0.1 * (w % 3))] for w in windows}
 
 
-def told(records: list[bytes]) -> list[dict[str, object]]:
+def emitted(records: list[bytes]) -> list[dict[str, object]]:
     return fold(None, records, SETTINGS)[1]
 
 
@@ -72,7 +74,7 @@ def seconds(novelty: dict[str, object]) -> int:
     return int(novelty["time_unix_nano"]) // SIZE - FIRST  # type: ignore[call-overload]
 
 
-def told_by_a_person(window: int, control: dict[str, object], after: float = 0.5) -> bytes:
+def control_event(window: int, control: dict[str, object], after: float = 0.5) -> bytes:
     """A control event within the window of this number."""
     time = int((FIRST + window - 1 + after) * SIZE)
     return orjson.dumps({"id": "c", "machine": control["machine"], "control": control, "time_unix_nano": time})
@@ -99,11 +101,11 @@ def eventful() -> tuple[tuple[bytes, ...], bytes, list[dict[str, object]]]:
     records.insert(100, record("vm-9", 30, [metric("metric-0", 1.0)]))
     records = inserted(
         records,
-        told_by_a_person(15, reset("metric-3", "vm-*")),
-        told_by_a_person(22, suppress(Rule(machine="vm-1", series="metric-0"))),
-        told_by_a_person(28, {"action": "feedback", "machine": "vm-2", "novelty": "x", **SILENT}),
-        told_by_a_person(29, allow(Rule(machine="vm-1", series="metric-0").id)),
-        told_by_a_person(29, {"action": "feedback", "machine": "vm-3", "novelty": "y", **HIGH}),
+        control_event(15, reset("metric-3", "vm-*")),
+        control_event(22, suppress(Rule(machine="vm-1", series="metric-0"))),
+        control_event(28, {"action": "feedback", "machine": "vm-2", "novelty": "x", **SILENT}),
+        control_event(29, allow(Rule(machine="vm-1", series="metric-0").id)),
+        control_event(29, {"action": "feedback", "machine": "vm-3", "novelty": "y", **HIGH}),
     )
     state, novelties = fold(None, records, SETTINGS)
     return tuple(records), state, novelties
@@ -123,21 +125,21 @@ def test_any_cut_of_the_log_gives_the_same_bytes(data: st.DataObject) -> None:
     assert state == whole_state
 
 
-def test_the_eventful_log_tells_every_verdict() -> None:
+def test_the_eventful_log_has_every_verdict() -> None:
     assert {novelty["verdict"] for novelty in eventful()[2]} == {"anomaly", "state_change", "new_entity", "silence"}
 
 
-def test_usual_data_tell_nothing() -> None:
-    assert told(stream(60)) == []
+def test_usual_data_cause_nothing() -> None:
+    assert emitted(stream(60)) == []
 
 
-def test_constant_series_tell_nothing() -> None:
+def test_constant_series_cause_nothing() -> None:
     constant = {(m, w): [metric("up", 1.0), metric("errors", 0.0)] for m in MACHINES for w in range(60)}
-    assert told(stream(60, constant)) == []
+    assert emitted(stream(60, constant)) == []
 
 
 def test_an_anomaly_starts_and_ends_under_one_id() -> None:
-    start, end = told(stream(40, with_metric("vm-1", range(20, 24), 60.0)))
+    start, end = emitted(stream(40, with_metric("vm-1", range(20, 24), 60.0)))
     assert (start["phase"], start["verdict"], start["machine"], start["series"]) == (
         "start",
         "anomaly",
@@ -152,15 +154,15 @@ def test_an_anomaly_starts_and_ends_under_one_id() -> None:
     assert seconds(end) == 25
 
 
-def test_a_change_that_stays_is_told_once() -> None:
-    novelties = told(stream(70, with_metric("vm-1", range(20, 70), 60.0)))
+def test_a_change_that_stays_is_alerted_once() -> None:
+    novelties = emitted(stream(70, with_metric("vm-1", range(20, 70), 60.0)))
     assert [(n["phase"], n["verdict"]) for n in novelties] == [("start", "anomaly"), ("update", "state_change")]
     assert novelties[0]["id"] == novelties[1]["id"]
     assert seconds(novelties[1]) == 20 + SETTINGS.settle_windows - 1
 
 
 def test_a_change_of_state_that_reverts_is_undone() -> None:
-    novelties = told(stream(70, with_metric("vm-1", range(20, 40), 60.0)))
+    novelties = emitted(stream(70, with_metric("vm-1", range(20, 40), 60.0)))
     assert [(n["phase"], n["verdict"]) for n in novelties] == [
         ("start", "anomaly"),
         ("update", "state_change"),
@@ -171,7 +173,7 @@ def test_a_change_of_state_that_reverts_is_undone() -> None:
 
 
 def test_a_change_of_state_that_stays_ends_when_it_is_the_new_normal() -> None:
-    novelties = told(stream(140, with_metric("vm-1", range(20, 140), 60.0)))
+    novelties = emitted(stream(140, with_metric("vm-1", range(20, 140), 60.0)))
     assert [(n["phase"], n["verdict"]) for n in novelties] == [
         ("start", "anomaly"),
         ("update", "state_change"),
@@ -189,14 +191,14 @@ def test_a_machine_is_missed_though_it_sends_nothing_and_however_the_watermarks_
         for raw in whole
         if raw not in watermarks or raw in {watermark(w) for w in range(6, 40, 7)} | {watermark(39)}
     ]
-    assert [n for n in told(seldom) if n["verdict"] == "silence"] == [
-        n for n in told(whole) if n["verdict"] == "silence"
+    assert [n for n in emitted(seldom) if n["verdict"] == "silence"] == [
+        n for n in emitted(whole) if n["verdict"] == "silence"
     ]
-    assert told(seldom)
+    assert emitted(seldom)
 
 
 def test_silence_needs_no_event_and_ends_with_one() -> None:
-    start, end = told(stream(40, {("vm-2", w): None for w in range(20, 30)}))
+    start, end = emitted(stream(40, {("vm-2", w): None for w in range(20, 30)}))
     assert (start["verdict"], start["machine"], start["kind"], seconds(start)) == ("silence", "vm-2", "machine", 22)
     assert start["since_unix_nano"] == (FIRST + 20) * SIZE
     assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 30)
@@ -206,7 +208,7 @@ def test_a_new_machine_is_one_novelty() -> None:
     records = stream(20) + [
         raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), watermark(w))
     ]
-    start, end = told(records)
+    start, end = emitted(records)
     assert (start["verdict"], start["kind"], start["machine"], seconds(start)) == ("new_entity", "machine", "vm-9", 20)
     assert (end["phase"], end["id"]) == ("end", start["id"])
 
@@ -217,13 +219,13 @@ def usual_of_all(window: int) -> list[bytes]:
 
 def test_a_burst_of_a_known_template_is_an_anomaly() -> None:
     burst = {("vm-1", 30): [*usual("vm-1", 30)[:-1], log("session opened for <*>", 300)]}
-    start = told(stream(31, burst))[0]
+    start = emitted(stream(31, burst))[0]
     assert (start["verdict"], start["kind"], start["observed"]) == ("anomaly", "log", 300.0)
 
 
 def test_a_new_template_that_comes_often_is_a_new_entity() -> None:
     new = {("vm-1", w): [*usual("vm-1", w), log("memory read error on <*>", 4)] for w in range(30, 40)}
-    novelties = [n for n in told(stream(40, new)) if n["verdict"] == "new_entity"]
+    novelties = [n for n in emitted(stream(40, new)) if n["verdict"] == "new_entity"]
     assert [(n["phase"], n["series"]) for n in novelties] == [
         ("start", "memory read error on <*>"),
         ("end", "memory read error on <*>"),
@@ -235,16 +237,23 @@ def test_windows_of_another_size_are_not_used() -> None:
     assert fold(None, other, SETTINGS) == fold(None, [], SETTINGS)
 
 
-def test_a_machine_tells_one_surprise_at_a_time() -> None:
+def test_a_state_of_another_version_is_refused_with_what_to_do() -> None:
+    header, arrays = unpack(fold(None, stream(3), SETTINGS)[0])
+    former = pack({"orders": header.pop("overrides"), **header}, arrays)
+    with pytest.raises(UserError, match="state of another version; start a new generation"):
+        fold(former, [], SETTINGS)
+
+
+def test_a_machine_alerts_one_surprise_at_a_time() -> None:
     everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
-    starts = [n for n in told(stream(31, everything)) if n["phase"] == "start"]
+    starts = [n for n in emitted(stream(31, everything)) if n["phase"] == "start"]
     assert len(starts) == 1
     assert "; also metric-" in str(starts[0]["text"])
 
 
 def test_an_anomaly_names_the_series_that_contributed_and_their_share() -> None:
     everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
-    start = told(stream(31, everything))[0]
+    start = emitted(stream(31, everything))[0]
     contributors = start["contributors"]
     assert {one["series"] for one in contributors} == {f"metric-{n}" for n in range(4)}
     scores = [one["score"] for one in contributors]
@@ -259,7 +268,7 @@ def test_a_novelty_names_its_five_strongest_series_and_counts_them_all() -> None
     noise = np.random.default_rng(3).normal(10.0, 1.0, (31, 9))
     noise[30] = 1e4
     noisy = {("vm-1", w): [metric(f"m-{n}", x) for n, x in enumerate(noise[w].tolist())] for w in range(31)}
-    start = told(stream(31, noisy))[0]
+    start = emitted(stream(31, noisy))[0]
     assert (len(start["contributors"]), start["contributing"]) == (5, 9)
     assert str(start["text"]).endswith("and 5 more")
 
@@ -270,7 +279,7 @@ def test_a_novelty_says_where_its_machine_stands() -> None:
         orjson.dumps(orjson.loads(raw) | {"inventory": facts}) if b'"machine"' in raw else raw
         for raw in stream(40, with_metric("vm-1", range(20, 24), 60.0) | {("vm-2", w): None for w in range(25, 40)})
     ]
-    surprise, silence = [novelty for novelty in told(records) if novelty["phase"] == "start"]
+    surprise, silence = [novelty for novelty in emitted(records) if novelty["phase"] == "start"]
     assert surprise["inventory"] == silence["inventory"] == facts
     assert "metric-0 on vm-1 (upf of t1 on hv-1 at s1) is 60.2; expected " in str(surprise["text"])
     assert silence["text"] == "vm-2 (upf of t1 on hv-1 at s1) has sent nothing for 30 s; gaps of up to 20 s are usual"
@@ -294,75 +303,75 @@ def test_every_start_says_what_was_seen_by_which_statistic() -> None:
     assert (starts["silence"]["observed"], starts["silence"]["expected_high"]) == (30.0, 20.0)
 
 
-def test_a_small_shift_that_stays_is_told_by_the_mean_of_its_windows() -> None:
+def test_a_small_shift_that_stays_is_alerted_by_the_mean_of_its_windows() -> None:
     def shifted(window: int) -> list[dict[str, object]]:
         first, *rest = usual("vm-1", window)
         return [metric("metric-0", float(first["mean"]) + 3.0), *rest]  # type: ignore[arg-type]
 
-    novelties = told(stream(800, {("vm-1", w): shifted(w) for w in range(600, 800)}))
+    novelties = emitted(stream(800, {("vm-1", w): shifted(w) for w in range(600, 800)}))
     start = novelties[0]
     assert (start["phase"], start["machine"], start["series"]) == ("start", "vm-1", "metric-0")
     assert "in the mean of 120 s" in str(start["text"])
     assert {novelty["id"] for novelty in novelties} == {start["id"]}
 
 
-def test_usual_data_tell_nothing_for_an_hour() -> None:
-    assert told(stream(360)) == []
+def test_usual_data_cause_nothing_for_an_hour() -> None:
+    assert emitted(stream(360)) == []
 
 
-def test_what_a_person_calls_normal_ends_and_is_not_told_again() -> None:
+def test_what_a_person_calls_normal_ends_and_is_not_alerted_again() -> None:
     spikes = with_metric("vm-1", range(20, 24), 60.0) | with_metric("vm-1", range(230, 232), 61.0)
     log = stream(240, spikes)
-    start = told(log)[0]
-    assert [seconds(n) for n in told(log) if n["phase"] == "start"] == [20, 230]
-    (first, end) = told(inserted(log, told_by_a_person(22, not_anomalous(start))))
+    start = emitted(log)[0]
+    assert [seconds(n) for n in emitted(log) if n["phase"] == "start"] == [20, 230]
+    (first, end) = emitted(inserted(log, control_event(22, not_anomalous(start))))
     assert first == start
     assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 22)
     assert "a person says that this is normal, as are values of 9.9" in str(end["text"])
     assert end["feedback"] == "not-anomalous"
 
 
-def test_a_novelty_that_is_over_is_told_once_more_when_a_person_calls_it_normal() -> None:
+def test_a_novelty_that_is_over_is_emitted_once_more_when_a_person_calls_it_normal() -> None:
     log = stream(60, with_metric("vm-1", range(20, 24), 60.0))
-    start, end = told(log)
-    said = told_by_a_person(50, not_anomalous(start, end))
-    last = told(inserted(log, said))[-1]
+    start, end = emitted(log)
+    said = control_event(50, not_anomalous(start, end))
+    last = emitted(inserted(log, said))[-1]
     assert seconds(last) == 50
     assert last == end | {name: last[name] for name in ("time_unix_nano", "text", "feedback")}
     assert last["feedback"] == "not-anomalous"
     assert str(last["text"]).startswith(f"{end['text']}: a person says that this is normal, as are values of 9.9")
     SCHEMA.validate(last)
-    early = told_by_a_person(10, not_anomalous(start, end))
-    assert [n["phase"] for n in told(inserted(log, early))] == []
+    early = control_event(10, not_anomalous(start, end))
+    assert [n["phase"] for n in emitted(inserted(log, early))] == []
 
 
-def test_what_is_beyond_the_value_called_normal_is_told() -> None:
+def test_what_is_beyond_the_value_called_normal_is_alerted() -> None:
     spikes = with_metric("vm-1", range(20, 24), 60.0) | with_metric("vm-1", range(230, 232), 90.0)
     log = stream(240, spikes)
     starts = [
-        n for n in told(inserted(log, told_by_a_person(26, not_anomalous(told(log)[0])))) if n["phase"] == "start"
+        n for n in emitted(inserted(log, control_event(26, not_anomalous(emitted(log)[0])))) if n["phase"] == "start"
     ]
     assert [seconds(n) for n in starts] == [20, 230]
 
 
 def test_a_control_event_takes_effect_at_its_time_wherever_it_stands_before_the_watermark() -> None:
     log = stream(60, with_metric("vm-1", range(20, 24), 60.0))
-    control = told_by_a_person(40, reset("metric-0", "vm-1"))
+    control = control_event(40, reset("metric-0", "vm-1"))
     at = log.index(watermark(39))
     late = [fold(None, [*log[:n], control, *log[n:]], SETTINGS) for n in (0, 50, at, at + 1, at + 2)]
     assert all(found == late[0] for found in late)
 
 
-def test_series_that_begin_anew_warm_up_and_are_not_told_as_new() -> None:
+def test_reset_series_warm_up_and_are_no_new_entities() -> None:
     gone = with_metric("vm-1", range(100, 130), 60.0)
-    assert told(inserted(stream(130, gone), told_by_a_person(100, reset("metric-0", "vm-1")))) == []
-    others = told(inserted(stream(130, gone), told_by_a_person(100, reset("metric-0", "vm-2"))))
+    assert emitted(inserted(stream(130, gone), control_event(100, reset("metric-0", "vm-1")))) == []
+    others = emitted(inserted(stream(130, gone), control_event(100, reset("metric-0", "vm-2"))))
     assert others[0]["machine"] == "vm-1"
 
 
-def test_a_novelty_of_a_series_that_begins_anew_ends() -> None:
-    log = inserted(stream(60, with_metric("vm-1", range(20, 60), 60.0)), told_by_a_person(25, reset("*", "vm-1")))
-    start, end = told(log)
+def test_a_novelty_of_a_reset_series_ends() -> None:
+    log = inserted(stream(60, with_metric("vm-1", range(20, 60), 60.0)), control_event(25, reset("*", "vm-1")))
+    start, end = emitted(log)
     assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 25)
     assert "begins anew, a person says" in str(end["text"])
 
@@ -373,42 +382,42 @@ def test_a_rule_holds_from_its_time_until_it_is_taken_back() -> None:
     for window in (120, 240, 360):
         spikes |= with_metric("vm-1", range(window, window + 2), 60.0)
     log = stream(370, spikes)
-    assert [seconds(n) for n in told(log) if n["phase"] == "start"] == [120, 240, 360]
-    ruled = inserted(log, told_by_a_person(200, suppress(rule)), told_by_a_person(300, allow(rule.id)))
-    assert [seconds(n) for n in told(ruled) if n["phase"] == "start"] == [120, 360]
+    assert [seconds(n) for n in emitted(log) if n["phase"] == "start"] == [120, 240, 360]
+    ruled = inserted(log, control_event(200, suppress(rule)), control_event(300, allow(rule.id)))
+    assert [seconds(n) for n in emitted(ruled) if n["phase"] == "start"] == [120, 360]
 
 
 def test_a_rule_lets_the_next_strongest_series_speak() -> None:
     everything = {("vm-1", 30): [metric(f"metric-{n}", 1e4) for n in range(4)]}
     log = stream(31, everything)
-    strongest = told(log)[0]["series"]
-    ruled = told(inserted(log, told_by_a_person(20, suppress(Rule(series=str(strongest))))))
+    strongest = emitted(log)[0]["series"]
+    ruled = emitted(inserted(log, control_event(20, suppress(Rule(series=str(strongest))))))
     assert len(ruled) == 1
     assert ruled[0]["series"] != strongest
 
 
 def test_what_a_new_rule_is_about_ends() -> None:
     log = stream(40, with_metric("vm-1", range(20, 40), 60.0))
-    start, end = told(inserted(log, told_by_a_person(24, suppress(Rule(machine="vm-1")))))
+    start, end = emitted(inserted(log, control_event(24, suppress(Rule(machine="vm-1")))))
     assert (end["phase"], end["id"], seconds(end)) == ("end", start["id"], 24)
     assert "suppressed by rule" in str(end["text"])
 
 
-def test_a_silence_that_a_person_calls_normal_ends_and_is_not_told_again() -> None:
+def test_a_silence_that_a_person_calls_normal_ends_and_is_not_alerted_again() -> None:
     gaps = {("vm-2", w): None for w in (*range(20, 30), *range(40, 46), *range(60, 80))}
     log = stream(90, gaps)
-    starts = [n for n in told(log) if n["phase"] == "start"]
+    starts = [n for n in emitted(log) if n["phase"] == "start"]
     assert [seconds(n) for n in starts] == [22, 42, 62]
-    said = told_by_a_person(27, not_anomalous({**starts[0], "observed": 80.0}))
-    found = told(inserted(log, said))
+    said = control_event(27, not_anomalous({**starts[0], "observed": 80.0}))
+    found = emitted(inserted(log, said))
     assert [(n["phase"], seconds(n)) for n in found] == [("start", 22), ("end", 27), ("start", 68), ("end", 80)]
 
 
-def test_a_new_machine_that_a_rule_is_about_is_not_told() -> None:
+def test_a_new_machine_that_a_rule_is_about_is_not_emitted() -> None:
     log = stream(20) + [
         raw for w in range(20, 40) for raw in (record("vm-9", w, usual("vm-9", w)), *usual_of_all(w), watermark(w))
     ]
-    assert told(inserted(log, told_by_a_person(10, suppress(Rule(machine="vm-9"))))) == []
+    assert emitted(inserted(log, control_event(10, suppress(Rule(machine="vm-9"))))) == []
 
 
 def weak(machine: str, window: int, shift: float) -> list[dict[str, object]]:
@@ -420,13 +429,13 @@ def weak(machine: str, window: int, shift: float) -> list[dict[str, object]]:
 
 @cache
 def weakly_strange(last: int = 110) -> tuple[bytes, ...]:
-    """vm-1 is so from window 60 to 67, by less than any of its series would tell."""
+    """vm-1 is so from window 60 to 67, by less than any of its series would alert."""
     strange = {(m, w): weak(m, w, 4.6 * (m == "vm-1" and 60 <= w < 68)) for m in MACHINES for w in range(last)}
     return tuple(stream(last, strange))
 
 
 def test_many_weak_surprises_at_once_are_one_novelty_of_the_machine() -> None:
-    start, *later = told(list(weakly_strange()))
+    start, *later = emitted(list(weakly_strange()))
     assert (start["verdict"], start["kind"], start["machine"], seconds(start)) == ("anomaly", "machine", "vm-1", 60)
     assert (start["statistic"], start["contributing"], "series" in start) == ("joint", 20, False)
     assert max(one["score"] for one in start["contributors"]) < SETTINGS.threshold(60)  # type: ignore[attr-defined]
@@ -436,7 +445,7 @@ def test_many_weak_surprises_at_once_are_one_novelty_of_the_machine() -> None:
     SCHEMA.validate(start)
 
 
-def test_what_is_told_of_a_machine_as_a_whole_is_the_same_however_the_log_is_cut() -> None:
+def test_the_novelties_of_a_machine_as_a_whole_are_the_same_however_the_log_is_cut() -> None:
     records = weakly_strange(80)
     whole = fold(None, records, SETTINGS)
     state, novelties = None, []
@@ -447,9 +456,9 @@ def test_what_is_told_of_a_machine_as_a_whole_is_the_same_however_the_log_is_cut
     assert {novelty["kind"] for novelty in novelties} == {"machine"}
 
 
-def test_a_machine_as_a_whole_that_a_person_calls_normal_ends_and_is_not_told_again() -> None:
-    start = told(list(weakly_strange(62)))[0]
-    records = inserted(list(weakly_strange(80)), told_by_a_person(62, not_anomalous(start)))
-    assert [(n["phase"], seconds(n)) for n in told(records)] == [("start", 60), ("end", 62)]
-    early = inserted(list(weakly_strange(80)), told_by_a_person(50, not_anomalous(start)))
-    assert told(early) == []
+def test_a_machine_as_a_whole_that_a_person_calls_normal_ends_and_is_not_alerted_again() -> None:
+    start = emitted(list(weakly_strange(62)))[0]
+    records = inserted(list(weakly_strange(80)), control_event(62, not_anomalous(start)))
+    assert [(n["phase"], seconds(n)) for n in emitted(records)] == [("start", 60), ("end", 62)]
+    early = inserted(list(weakly_strange(80)), control_event(50, not_anomalous(start)))
+    assert emitted(early) == []

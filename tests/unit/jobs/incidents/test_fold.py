@@ -53,7 +53,7 @@ def watermark(time):
     return orjson.dumps({"watermark_unix_nano": time + 1})
 
 
-def told(*novelties, until=4000):
+def emitted(*novelties, until=4000):
     found = fold(None, log_of(*novelties, until=until), PARTITIONS)[1]
     for record in found:
         SCHEMA.validate(record)
@@ -69,7 +69,7 @@ def lives(records):
 
 
 def test_a_novelty_alone_is_an_incident_and_ends_with_it():
-    start, end = told(novelty("vm-1", 100), novelty("vm-1", 150, "end", since=100))
+    start, end = emitted(novelty("vm-1", 100), novelty("vm-1", 150, "end", since=100))
     assert (start["phase"], start["machines"], start["text"]) == ("start", 1, "cpu on vm-1 is high")
     assert start["causes"][0]["kind"] == "machine"
     assert (end["phase"], end["id"]) == ("end", start["id"])
@@ -77,7 +77,7 @@ def test_a_novelty_alone_is_an_incident_and_ends_with_it():
 
 
 def test_it_lasts_as_long_as_one_of_its_novelties():
-    found = told(
+    found = emitted(
         novelty("vm-1", 100, hypervisor="hv-1"),
         novelty("vm-2", 110, hypervisor="hv-1"),
         novelty("vm-1", 150, "end", since=100, hypervisor="hv-1"),
@@ -88,7 +88,7 @@ def test_it_lasts_as_long_as_one_of_its_novelties():
 
 
 def test_machines_of_one_hypervisor_are_one_incident_and_it_is_the_cause():
-    found = told(*(novelty(f"vm-{n}", 100 + n, hypervisor="hv-1", tenant=f"t{n}", role="upf") for n in range(3)))
+    found = emitted(*(novelty(f"vm-{n}", 100 + n, hypervisor="hv-1", tenant=f"t{n}", role="upf") for n in range(3)))
     assert lives(found) == [["start", "update", "update"]]
     cause = found[-1]["causes"][0]
     assert (cause["kind"], cause["name"], cause["affected"]) == ("hypervisor", "hv-1", 3)
@@ -99,13 +99,13 @@ def test_machines_of_one_hypervisor_are_one_incident_and_it_is_the_cause():
 
 
 def test_a_hypervisor_belongs_to_its_guests():
-    found = told(novelty("vm-1", 100, hypervisor="hv-1"), novelty("hv-1", 110), novelty("hv-2", 110))
+    found = emitted(novelty("vm-1", 100, hypervisor="hv-1"), novelty("hv-1", 110), novelty("hv-2", 110))
     assert sorted(record["machines"] for record in found if record["phase"] == "update") == [2]
     assert len({record["id"] for record in found}) == 2
 
 
 def test_the_same_role_of_a_tenant_is_one_incident_and_role_or_tenant_alone_are_not():
-    found = told(
+    found = emitted(
         novelty("vm-1", 100, hypervisor="hv-1", tenant="t1", role="upf"),
         novelty("vm-2", 110, hypervisor="hv-2", tenant="t1", role="upf"),
         novelty("vm-3", 120, hypervisor="hv-3", tenant="t1", role="amf"),
@@ -119,7 +119,7 @@ def test_the_same_role_of_a_tenant_is_one_incident_and_role_or_tenant_alone_are_
 def test_what_begins_much_later_is_an_incident_of_its_own():
     seconds = JOIN // SECOND
     near, far = (
-        told(novelty("vm-1", 100, hypervisor="hv-1"), novelty("vm-2", 100 + after, hypervisor="hv-1"))
+        emitted(novelty("vm-1", 100, hypervisor="hv-1"), novelty("vm-2", 100 + after, hypervisor="hv-1"))
         for after in (seconds - 1, seconds)
     )
     assert len({record["id"] for record in near}) == 1
@@ -127,25 +127,25 @@ def test_what_begins_much_later_is_an_incident_of_its_own():
 
 
 def test_an_incident_takes_no_more_after_a_quarter_of_an_hour():
-    found = told(*(novelty(f"vm-{n}", 100 + 60 * n, hypervisor="hv-1") for n in range(20)))
+    found = emitted(*(novelty(f"vm-{n}", 100 + 60 * n, hypervisor="hv-1") for n in range(20)))
     first = [record for record in found if record["id"] == found[0]["id"]]
     assert first[-1]["machines"] == LONGEST // (60 * SECOND)
 
 
-def test_what_is_said_at_one_time_is_told_once():
-    found = told(*(novelty(f"vm-{n}", 100, hypervisor="hv-1") for n in range(9)))
+def test_novelties_of_one_time_are_emitted_once():
+    found = emitted(*(novelty(f"vm-{n}", 100, hypervisor="hv-1") for n in range(9)))
     assert [(record["phase"], record["machines"]) for record in found] == [("start", 9)]
 
 
 def test_a_change_of_verdict_is_an_update():
-    found = told(novelty("vm-1", 100), novelty("vm-1", 180, "update", since=100, verdict="state_change"))
+    found = emitted(novelty("vm-1", 100), novelty("vm-1", 180, "update", since=100, verdict="state_change"))
     assert [(record["phase"], record["verdicts"]) for record in found] == [
         ("start", ["anomaly"]),
         ("update", ["state_change"]),
     ]
 
 
-def test_nothing_is_told_before_the_slowest_partition_has_passed_it():
+def test_nothing_is_emitted_before_the_slowest_partition_has_passed_it():
     records = [(0, orjson.dumps(novelty("a", 100))), (0, watermark(500 * SECOND)), (1, watermark(99 * SECOND))]
     state, found = fold(None, records, PARTITIONS)
     assert found == []
@@ -153,7 +153,7 @@ def test_nothing_is_told_before_the_slowest_partition_has_passed_it():
 
 
 def test_an_incident_of_which_nothing_is_heard_for_a_day_is_over():
-    start, end = told(novelty("vm-1", 100), until=100_000)
+    start, end = emitted(novelty("vm-1", 100), until=100_000)
     assert end["time_unix_nano"] - start["time_unix_nano"] == 86_400 * SECOND
 
 

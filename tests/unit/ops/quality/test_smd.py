@@ -24,9 +24,9 @@ def test_machines_are_judged_by_their_own_series() -> None:
     strange, usual = simulated("a", 1, 20.0), simulated("b", 2, 0.0)
     together, alone = ours([strange, usual]), ours([usual])
     assert together.scores["b"] == pytest.approx(alone.scores["b"])
-    assert np.flatnonzero(together.told["a"]).tolist() == [10]
+    assert np.flatnonzero(together.alerts["a"]).tolist() == [10]
     assert together.scores["a"].argmax() == 13
-    assert not together.told["b"].any()
+    assert not together.alerts["b"].any()
 
 
 def test_events_and_false_alarms_are_counted_by_span() -> None:

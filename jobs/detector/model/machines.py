@@ -4,23 +4,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.detector.model import SPELL_AFTER, SPELL_MEMORY, Columns, Ints
-from jobs.detector.model_conjugate import Tail
-from jobs.detector.model_scales import PerSeries, Quiet
-from jobs.detector.model_tails import Floats, mean_score
+from jobs.detector.model import sustained
+from jobs.detector.model.arrays import (
+    Columns,
+    Floats,
+    Ints,
+    Layout,
+    PerRow,
+    bytes_per_row,
+    with_prefix,
+    without_prefix,
+)
+from jobs.detector.model.conjugate import Tail, of_rows, replaced_where
+from jobs.detector.model.cooldown import Cooldown
+from jobs.detector.model.tails import mean_score
 
 MOST = 20.0  # that one window says of a machine, or so many times the threshold:
 MOST_PASSES = 1.5
 CALM = 3.0  # the joint score below which a machine is as usual
 INDEPENDENT = 2.0  # windows that the last ones are worth: a machine's metrics move slowly
-LIKE = 2 * int(SPELL_MEMORY) - 1  # windows whose means are nearly one observation
+LIKE = 2 * int(sustained.MEMORY) - 1  # windows whose means are nearly one observation
 TAIL_MEMORY = 1000.0  # of these
 LN2 = float(np.log(2.0))
 
-_OF_TAIL = {name: np.dtype(np.float64) for name in Tail._fields}
-_USUAL = {"spell": np.dtype(np.float64)} | _OF_TAIL
-FIELDS: dict[str, np.dtype] = _USUAL | {f"quiet_{name}": kind for name, kind in Quiet.FIELDS.items()}
-BYTES_PER_MACHINE = sum(kind.itemsize for kind in FIELDS.values())
+_TAIL: Layout = {name: np.dtype(np.float64) for name in Tail._fields}
+_USUAL: Layout = {"sustained": np.dtype(np.float64)} | _TAIL
+_COOLDOWN = "cooldown_"
+BYTES_PER_MACHINE = bytes_per_row(_USUAL) + bytes_per_row(Cooldown.LAYOUT)
 
 
 class Joint(NamedTuple):
@@ -32,27 +42,29 @@ class Joint(NamedTuple):
     score: Floats  # -ln of the probability of either; 0 where a machine has one series, which speaks for itself
 
 
-class Machines:
-    """Each machine's mean joint score of its last windows, exponentially weighted, the tail of it, and what is told."""
+class MachineModel:
+    """Each machine's mean joint score of its last windows, exponentially weighted, its tail, and a cooldown."""
 
     def __init__(self, columns: Columns | None = None) -> None:
         """`columns` are those of `dump`; without them there are no machines."""
-        known = columns or {name: np.zeros(0, kind) for name, kind in FIELDS.items()}
-        self.usual = PerSeries({name: known[name] for name in _USUAL})
-        self.quiet = Quiet({name: known[f"quiet_{name}"] for name in Quiet.FIELDS})
+        known = columns or {}
+        self.usual = PerRow(without_prefix("", known, _USUAL))
+        self.cooldown = Cooldown(without_prefix(_COOLDOWN, known, Cooldown.LAYOUT))
 
     def __len__(self) -> int:
-        return len(self.usual.columns["spell"])
+        return len(self.usual)
 
     def dump(self) -> Columns:
-        return self.usual.columns | {f"quiet_{name}": column for name, column in self.quiet.columns.items()}
+        """The constructor's `columns`."""
+        return self.usual.columns | with_prefix(_COOLDOWN, self.cooldown.columns)
 
     def grow(self, more: int) -> None:
-        for part in (self.usual, self.quiet):
+        """Append so many machines."""
+        for part in (self.usual, self.cooldown):
             part.grow(more)
 
     def step(self, machine: Ints, score: Floats, threshold: float, window: int) -> Joint:
-        """Judge one window; `machine` and `score` are of all its series, `threshold` that of `tell`.
+        """Judge one window; `machine` and `score` are of all its series, `threshold` that of `alerts`.
 
         Of the window's joint score and the calibrated one of the last windows the greater counts, less ln 2
         (Bonferroni).
@@ -65,28 +77,28 @@ class Machines:
         return Joint(present, now, mean, np.where(series > 1, together, 0.0))
 
     def _mean(self, present: Ints, now: Floats) -> Floats:
-        past = self.usual.columns["spell"][present]
-        self.usual.columns["spell"][present] = past + (now - past) / SPELL_MEMORY
-        return np.asarray(self.usual.columns["spell"][present])
+        mean = sustained.running_mean(self.usual.columns["sustained"][present], now)
+        self.usual.columns["sustained"][present] = mean
+        return mean
 
     def _lasting(self, present: Ints, mean: Floats, window: int) -> Floats:
-        """-ln of the probability of such a mean, as far as the past supports it; what is told teaches nothing."""
+        """-ln of the probability of such a mean, as far as the past supports it; what is alerted teaches nothing."""
         score = mean_score(mean, np.full(len(mean), INDEPENDENT))
-        tail = Tail(*(self.usual.columns[name][present] for name in Tail._fields))
+        tail = of_rows(Tail(*(self.usual.columns[name] for name in Tail._fields)), present)
         if window % LIKE == 0:
-            quiet = self.quiet.columns["until"][present] >= window
-            after = tail.updated(score, 1.0 - 1.0 / TAIL_MEMORY)
-            for name, old, new in zip(Tail._fields, tail, after, strict=True):
-                self.usual.columns[name][present] = np.where(quiet, old, new)
-        return np.where(LIKE * tail.windows >= SPELL_AFTER, tail.calibrated(score), 0.0)
+            learned = tail.updated(score, 1.0 - 1.0 / TAIL_MEMORY)
+            after = replaced_where(self.cooldown.is_on(present, window), tail, learned)
+            for name, values in zip(Tail._fields, after, strict=True):
+                self.usual.columns[name][present] = values
+        return np.where(LIKE * tail.windows >= sustained.KNOWN_AFTER, tail.calibrated(score), 0.0)
 
-    def tell(self, joint: Joint, busy: Ints, threshold: float, window: int) -> Joint:
-        """Those of the machines that are to be told: their score passes, and it isn't what `busy` ones tell already."""
+    def alerts(self, joint: Joint, busy: Ints, threshold: float, window: int) -> Joint:
+        """Those machines that are to be alerted: their score passes, and no alert of a `busy` one says it already."""
         at = np.flatnonzero(np.isin(joint.machines, busy))
-        self.quiet.note(joint.machines[at], joint.score[at], window)
+        self.cooldown.start(joint.machines[at], joint.score[at], window)
         numbers = np.full(len(joint.machines), window)
-        told = self.quiet.pass_on(0, joint.machines, joint.score, joint.score >= threshold, numbers)
-        return Joint(joint.machines[told], joint.now[told], joint.mean[told], joint.score[told])
+        alert = self.cooldown.suppress(0, joint.machines, joint.score, joint.score >= threshold, numbers)
+        return Joint(joint.machines[alert], joint.now[alert], joint.mean[alert], joint.score[alert])
 
 
 def joint_score(group: Ints, score: Floats) -> Floats:

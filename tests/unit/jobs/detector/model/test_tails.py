@@ -4,7 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from jobs.detector.model_tails import negative_binomial_score, student_t_score
+from jobs.detector.model.tails import negative_binomial_score, student_t_score
 
 
 def one(value: float) -> np.ndarray:

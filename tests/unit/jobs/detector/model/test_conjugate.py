@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from jobs.detector.model_conjugate import GammaPoisson, Nig, Tail
+from jobs.detector.model.conjugate import GammaPoisson, Nig, Tail
 
 values = st.lists(st.floats(-100, 100), min_size=1, max_size=20)
 

@@ -1,10 +1,11 @@
 """Conjugate posteriors as tuples of arrays, one element a series, each with its update and its predictive tail."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from jobs.detector.model_tails import Floats, negative_binomial_score, student_t_score
+from jobs.detector.model.arrays import Bools, Floats, Ints
+from jobs.detector.model.tails import negative_binomial_score, student_t_score
 
 ONSET, FAR = 3.0, 8.0  # the tail is learned in two pieces, from these scores on
 FAR_SCALE = 20.0  # lengths far beyond it count by their logarithm
@@ -106,6 +107,20 @@ class Tail(NamedTuple):
         onset = -np.log(np.minimum(chance, 1.0))
         supported: Floats = np.where(score > ONSET, near + far + onset, onset)
         return np.where(supported < score, supported, score)
+
+
+Posterior = Nig | GammaPoisson | Tail
+P = TypeVar("P", Nig, GammaPoisson, Tail)
+
+
+def of_rows(posterior: P, rows: Ints | Bools) -> P:
+    """The posteriors of some rows."""
+    return type(posterior)(*(values[rows] for values in posterior))
+
+
+def replaced_where(where: Bools, new: P, old: P) -> P:
+    """By row the new posterior where that is wanted, else the old one."""
+    return type(old)(*(np.where(where, one, other) for one, other in zip(new, old, strict=True)))
 
 
 def _compressed(length: Floats) -> Floats:

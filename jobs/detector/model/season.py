@@ -1,9 +1,12 @@
 """What is usual at this hour of a working day or of a weekend: one bounded profile a series, learned online."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.detector.model_tails import Floats, student_t_score
+from jobs.detector.model.arrays import Floats, Ints
+from jobs.detector.model.tails import student_t_score
 
 HOURS = 24
 BINS = 2 * HOURS  # the hours of a working day, then those of a weekend; UTC
@@ -14,8 +17,16 @@ FEWEST_VISITS = 2.0
 THURSDAY = 3  # 1 January 1970
 SATURDAY = 5
 
-Ints = NDArray[np.int64]
 Profiles = NDArray[np.float32]
+
+
+class HourPredictive(NamedTuple):
+    """What is usual at an hour, a Student t, and the score of a value; 0 where the hour is hardly known."""
+
+    score: Floats
+    expected: Floats
+    scale: Floats
+    freedom: Floats
 
 
 def hour_of(seconds: Ints) -> Ints:
@@ -36,6 +47,7 @@ class Season:
         self.profiles = empty.reshape(-1, 3, BINS)
 
     def retain(self, rows: Ints) -> None:
+        """Keep these rows only, in this order."""
         self.profiles = self.profiles[rows]
 
     def grow(self, series: int) -> None:
@@ -43,15 +55,15 @@ class Season:
         added = np.zeros((series - len(self.profiles), 3, BINS), np.float32)
         self.profiles = np.concatenate([self.profiles, added])
 
-    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """(score, expected, scale, degrees of freedom) of `x`; a score of 0 where the hour is hardly known."""
+    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> HourPredictive:
+        """Compare `x` with what is usual at this hour; `pooled` is the variance of all hours together."""
         visits, mean, squares = (self.profiles[rows, part, hour].astype(np.float64) for part in range(3))
         known = visits >= FEWEST_VISITS
         variance = (POOLED * pooled + squares) / (POOLED + visits)
         scale = np.sqrt(np.where(known, variance * (1.0 + 1.0 / np.maximum(visits, 1.0)), 1.0)) + 1e-12
         freedom = POOLED + visits
         score = np.where(known, student_t_score(x - mean, scale, freedom), 0.0)
-        return score, mean, scale, freedom
+        return HourPredictive(score, mean, scale, freedom)
 
     def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> Floats:
         """Add `x` as this share of a visit; returns the squares that it added."""
@@ -75,9 +87,9 @@ class NoSeason(Season):
     def retain(self, rows: Ints) -> None:
         pass
 
-    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> HourPredictive:
         nothing = np.zeros_like(x)
-        return nothing, x, nothing + 1.0, nothing + 1.0
+        return HourPredictive(nothing, x, nothing + 1.0, nothing + 1.0)
 
     def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> Floats:
         return np.zeros_like(x)

@@ -3,17 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.detector.model import SPELL_AFTER
-from jobs.detector.model_machines import BYTES_PER_MACHINE, LIKE, MOST, Joint, Machines, joint_score
-from jobs.detector.model_scales import QUIET_WINDOWS
+from jobs.detector.model.cooldown import COOLDOWN_WINDOWS
+from jobs.detector.model.machines import BYTES_PER_MACHINE, LIKE, MOST, Joint, MachineModel, joint_score
+from jobs.detector.model.sustained import KNOWN_AFTER
 
 THRESHOLD = 10.0
 NOBODY = np.zeros(0, np.int64)
 PROBABILITIES = st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=40)
 
 
-def machines(number: int) -> Machines:
-    made = Machines()
+def machines(number: int) -> MachineModel:
+    made = MachineModel()
     made.grow(number)
     return made
 
@@ -25,7 +25,7 @@ def last_score(scores: np.ndarray) -> float:
     return float(means[-1])
 
 
-def step(made: Machines, row: np.ndarray, window: int = 1) -> Joint:
+def step(made: MachineModel, row: np.ndarray, window: int = 1) -> Joint:
     return made.step(np.zeros(len(row), np.int64), row, THRESHOLD, window)
 
 
@@ -61,10 +61,10 @@ def test_one_window_says_no_more_than_most() -> None:
 def test_machines_that_say_nothing_keep_their_score() -> None:
     made = machines(3)
     made.step(np.array([0, 2, 2]), np.array([5.0, 9.0, 1.0]), THRESHOLD, 1)
-    before = made.dump()["spell"].copy()
+    before = made.dump()["sustained"].copy()
     assert made.step(np.array([0]), np.array([5.0]), THRESHOLD, 1).machines.tolist() == [0]
-    assert made.dump()["spell"][1:].tolist() == before[1:].tolist()
-    assert made.dump()["spell"][0] > before[0]
+    assert made.dump()["sustained"][1:].tolist() == before[1:].tolist()
+    assert made.dump()["sustained"][0] > before[0]
 
 
 def test_a_machine_of_one_series_has_nothing_to_add() -> None:
@@ -73,37 +73,37 @@ def test_a_machine_of_one_series_has_nothing_to_add() -> None:
     assert joint.score.tolist() == [0.0, pytest.approx(19.0 - np.log(2.0))]
 
 
-def told_at(scores: list[float], busy: range = range(0)) -> list[int]:
-    """The windows in which a machine is told whose 8 series have these scores; it tells something else in `busy`."""
+def alerts_at(scores: list[float], busy: range = range(0)) -> list[int]:
+    """The windows in which a machine is alerted whose 8 series have these scores; it has another alert in `busy`."""
     made, windows = machines(1), []
     for window, score in enumerate(scores, start=1):
         joint = step(made, np.full(8, score), window)
         some = np.zeros(1, np.int64) if window in busy else NOBODY
-        if len(made.tell(joint, some, THRESHOLD, window).machines):
+        if len(made.alerts(joint, some, THRESHOLD, window).machines):
             windows.append(window)
     return windows
 
 
-def test_weak_surprises_are_told_when_they_last() -> None:
-    usual = [1.0] * (SPELL_AFTER + LIKE)
-    assert told_at([*usual, 9.0, 9.0, 9.0]) == []
-    assert len(usual) + 4 < told_at([*usual, *[9.0] * 30])[0] < len(usual) + 15
-    assert told_at([9.0] * 30) == []  # nobody knows the machine yet
+def test_weak_surprises_are_alerted_when_they_last() -> None:
+    usual = [1.0] * (KNOWN_AFTER + LIKE)
+    assert alerts_at([*usual, 9.0, 9.0, 9.0]) == []
+    assert len(usual) + 4 < alerts_at([*usual, *[9.0] * 30])[0] < len(usual) + 15
+    assert alerts_at([9.0] * 30) == []  # nobody knows the machine yet
 
 
-def test_a_machine_that_is_often_strange_is_told_less() -> None:
+def test_a_machine_that_is_often_strange_is_alerted_less() -> None:
     often = ([1.0] * 20 + [9.0] * 20) * 40
-    assert len(told_at(often)) < 4
+    assert len(alerts_at(often)) < 4
 
 
-def test_a_machine_is_told_once_and_then_only_what_is_louder() -> None:
-    assert told_at([12.0] * 5 + [0.0] * 20 + [12.0] * 5 + [16.0] * 3) == [1, 31]
-    assert told_at([12.0] + [0.0] * (QUIET_WINDOWS + 1) + [12.0]) == [1, QUIET_WINDOWS + 3]
+def test_a_machine_is_alerted_once_and_then_only_what_is_louder() -> None:
+    assert alerts_at([12.0] * 5 + [0.0] * 20 + [12.0] * 5 + [16.0] * 3) == [1, 31]
+    assert alerts_at([12.0] + [0.0] * (COOLDOWN_WINDOWS + 1) + [12.0]) == [1, COOLDOWN_WINDOWS + 3]
 
 
-def test_what_one_of_its_series_tells_is_not_told_again() -> None:
-    assert told_at([12.0] * 30, busy=range(1, 10)) == []
-    assert told_at([12.0] * 10 + [16.0] * 3, busy=range(1, 10)) == [11]
+def test_what_one_of_its_series_alerts_is_not_alerted_again() -> None:
+    assert alerts_at([12.0] * 30, busy=range(1, 10)) == []
+    assert alerts_at([12.0] * 10 + [16.0] * 3, busy=range(1, 10)) == [11]
 
 
 def test_the_state_is_constant() -> None:
@@ -111,5 +111,5 @@ def test_the_state_is_constant() -> None:
     for _ in range(3):
         made.step(np.repeat(np.arange(7), 4), np.full(28, 9.0), THRESHOLD, 1)
     assert sum(column.nbytes for column in made.dump().values()) == 7 * BYTES_PER_MACHINE
-    again = Machines({name: column.copy() for name, column in made.dump().items()})
+    again = MachineModel({name: column.copy() for name, column in made.dump().items()})
     assert again.dump().keys() == made.dump().keys()

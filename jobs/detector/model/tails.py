@@ -1,10 +1,9 @@
 """Posterior-predictive tails in log space: -ln p without under- or overflow, for whole arrays at once."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, gammaincc, gammaln, hyp2f1
 
-Floats = NDArray[np.float64]
+from jobs.detector.model.arrays import Floats
 
 # Below this a tail is summed in log space; above it SciPy's is exact to rounding.
 _TINY = 1e-280

@@ -1,0 +1,90 @@
+"""Novelties of machines that send nothing any more. They need no event, only watermarks."""
+
+from collections.abc import Iterable
+from math import log
+
+import numpy as np
+
+from jobs.detector import novelties
+from jobs.detector.model.arrays import Ints
+from jobs.detector.novelties import Novelty
+from jobs.detector.saved_state import Saved
+from jobs.detector.trackers.tracker import Inputs
+
+SILENCE_SCORE = 4.0  # a machine is missed when so many silent windows had a probability below e^-4
+MOST_GAPS = 100  # windows: more say nothing more
+
+
+class SilenceTracker:
+    """The open novelties by machine."""
+
+    def __init__(self, inputs: Inputs, saved: Saved) -> None:
+        self.inputs, self.settings, self.machines = inputs, inputs.settings, inputs.machines
+        self.silent: dict[int, Novelty] = {int(machine): record for machine, record in saved.items("silent")}
+
+    def saved(self) -> Saved:
+        return Saved({"silent": list(self.silent.items())}, {})
+
+    def open_novelties(self) -> Iterable[Novelty]:
+        return list(self.silent.values())
+
+    def discard(self, ids: set[str]) -> None:
+        self.silent = {machine: record for machine, record in self.silent.items() if record["id"] not in ids}
+
+    def is_silent(self, machine: int) -> bool:
+        """Whether a machine has an open novelty."""
+        return machine in self.silent
+
+    def end(self, window: int, present: Ints) -> list[Novelty]:
+        """A silent machine that is seen again ends its silence."""
+        time, back = self.settings.end_of(window), [one for one in present.tolist() if one in self.silent]
+        self.inputs.overrides.end_excuses(present.tolist())
+        return [
+            novelties.later(self.silent.pop(machine), "end", time, text=f"{self.machines.names[machine]} speaks again")
+            for machine in back
+        ]
+
+    def judge(self, window: int) -> list[Novelty]:
+        """Machines that were regular and have now been silent for too long."""
+        gap = window - self.machines.last
+        was_regular = self.machines.present >= self.settings.warmup_windows
+        emitted = []
+        for machine in np.flatnonzero((gap >= self.settings.silence_windows) & was_regular).tolist():
+            score = self._score(machine, int(gap[machine]))
+            is_usual = score < SILENCE_SCORE or self.inputs.overrides.is_usual_gap(machine, int(gap[machine]))
+            if not is_usual and machine not in self.silent:
+                emitted += self._start(machine, window, score)
+        return emitted
+
+    def _score(self, machine: int, gap: int) -> float:
+        """-ln of the probability of `gap` missed windows in a row: presence is Bernoulli, its rate Beta."""
+        seen, missed = self.machines.present[machine] + 1.0, self.machines.missed[machine] + 1.0
+        return sum(log((seen + missed + i) / (missed + i)) for i in range(min(gap, MOST_GAPS)))
+
+    def _usual_gap(self, machine: int) -> int:
+        """The most windows that this machine may miss in a row without being called silent."""
+        gap = self.settings.silence_windows - 1
+        while gap < MOST_GAPS and self._score(machine, gap + 1) < SILENCE_SCORE:
+            gap += 1
+        return gap
+
+    def _start(self, machine: int, window: int, score: float) -> list[Novelty]:
+        last, time = int(self.machines.last[machine]), self.settings.end_of(window)
+        record = novelties.start(
+            self.machines.names[machine],
+            "silence",
+            "machine",
+            time,
+            since_unix_nano=self.settings.end_of(last + 1),
+            **self.machines.place(machine),
+            score=score,
+            statistic="presence",
+            unit="s",
+            observed=(time - self.settings.end_of(last)) / 1e9,
+            expected_low=0.0,
+            expected_high=self._usual_gap(machine) * self.settings.window_seconds,
+        )
+        if self.inputs.overrides.suppresses(record):
+            return []
+        self.silent[machine] = {**record, "text": novelties.silence_text(record)}
+        return [self.silent[machine]]

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from jobs.detector.model.scales import SCALES, THRESHOLD_OFFSETS, Scales
+from jobs.detector.settings import DetectorSettings
+
+THRESHOLD = 14.0
+ONE = np.ones(1)
+ROW = np.zeros(1, np.int64)
+
+
+def alerts(values: np.ndarray) -> list[tuple[int, int]]:
+    """(window, scale) of the alerts of one series."""
+    scales = Scales(DetectorSettings())
+    scales.add(np.zeros(1, bool), ROW, 0)
+    found = []
+    for window, value in enumerate(values.tolist(), start=1):
+        judgements = scales.step(window, ROW, np.array([value]), ONE, THRESHOLD)
+        found += [(window, SCALES[at]) for at, judgement in enumerate(judgements) if judgement.alert[0]]
+    return found
+
+
+def noise(windows: int) -> np.ndarray:
+    return np.random.default_rng(3).normal(100.0, 1.0, windows)
+
+
+def test_all_scales_together_spend_the_budget_once() -> None:
+    assert sum(np.exp(THRESHOLD_OFFSETS) / SCALES) == pytest.approx(1.0)
+
+
+def test_noise_alerts_nothing_on_any_scale() -> None:
+    assert alerts(noise(4000)) == []
+
+
+def test_what_is_too_small_for_a_window_is_alerted_by_the_mean_of_a_block() -> None:
+    values = noise(1000)
+    values[600:] += 3.0
+    assert [scale for _, scale in alerts(values)] == [12]
+    assert 612 < alerts(values)[0][0] < 640
+
+
+def test_a_change_that_a_window_alerts_is_not_alerted_again_by_its_blocks() -> None:
+    values = noise(1500)
+    values[600:] += 40.0
+    assert alerts(values) == [(601, 1)]
+
+
+@pytest.mark.parametrize("begins", [20, 40])
+def test_a_burst_that_begins_within_a_window_is_alerted_by_the_next(begins: int) -> None:
+    """The first is a surprise that isn't worth an alert; the second is hardly more of one."""
+    scales = Scales(DetectorSettings())
+    scales.add(np.ones(1, bool), ROW, 0)
+    counts = [*np.random.default_rng(1).poisson(4.5, 12), begins, 190, 190]
+    judged = [scales.step(at, ROW, ONE * count, ONE * count, 15.0)[0] for at, count in enumerate(counts, start=1)]
+    assert 6.0 < judged[12].score[0] < 15.0 < judged[13].score[0] < 3 * judged[12].score[0]
+    assert [at for at, judgement in enumerate(judged) if judgement.alert[0]] == [13]
+
+
+def test_the_state_goes_on_from_its_dump() -> None:
+    values = noise(300)
+    whole, halves = Scales(DetectorSettings()), Scales(DetectorSettings())
+    for scales in (whole, halves):
+        scales.add(np.zeros(1, bool), ROW, 0)
+    for window, value in enumerate(values.tolist(), start=1):
+        if window == 150:
+            halves = Scales(DetectorSettings(), halves.dump())
+        for scales in (whole, halves):
+            scales.step(window, ROW, np.array([value]), ONE, THRESHOLD)
+    assert {name: column.tobytes() for name, column in whole.dump().items()} == {
+        name: column.tobytes() for name, column in halves.dump().items()
+    }

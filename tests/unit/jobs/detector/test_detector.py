@@ -1,0 +1,75 @@
+"""One window after another of a shard: what it evicts, and in which order things happen."""
+
+import numpy as np
+
+from infra.contract.columnar import to_columns
+from jobs.detector.detector import EVICT_EVERY, Detector
+from jobs.detector.saved_state import NOTHING
+from jobs.detector.settings import DetectorSettings
+
+TTL = 100
+SETTINGS = DetectorSettings(state_ttl_windows=TTL)
+FIRST = 10 * EVICT_EVERY  # window
+
+
+def record(machine: str, values: dict[str, float]) -> dict[str, object]:
+    entries = [{"series": name, "kind": "metric", "count": 1, "mean": value} for name, value in values.items()]
+    return {"machine": machine, "inventory": None, "statistics": to_columns(entries)}
+
+
+def run(windows: range, gone: range, last: float = 10.0) -> Detector:
+    """vm-1 has cpu in all windows, and disk until `gone`; the last value of disk is `last`."""
+    detector, rng = Detector(SETTINGS, NOTHING), np.random.default_rng(4)
+    for window in windows:
+        values = {"cpu": float(rng.normal(50.0, 1.0))}
+        if window not in gone:
+            values["disk"] = last if window + 1 == gone.start else float(rng.normal(10.0, 1.0))
+        detector.step(window, [record("vm-1", values)])
+    return detector
+
+
+def series(detector: Detector) -> list[str]:
+    return [detector.series.describe(row).series for row in range(len(detector.series))]
+
+
+def test_a_series_is_evicted_after_its_state_ttl() -> None:
+    gone = range(FIRST + 200, FIRST + EVICT_EVERY + 1)
+    before = run(range(FIRST + 1, FIRST + EVICT_EVERY), gone)
+    assert series(before) == ["cpu", "disk"]
+    after = run(range(FIRST + 1, FIRST + EVICT_EVERY + 1), gone)
+    assert series(after) == ["cpu"]
+    assert (len(after.model), after.series.row(0, "metric", "disk")) == (1, None)
+
+
+def test_a_series_within_its_state_ttl_is_kept() -> None:
+    gone = range(FIRST + EVICT_EVERY - TTL + 2, FIRST + EVICT_EVERY + 1)
+    assert series(run(range(FIRST + 1, FIRST + EVICT_EVERY + 1), gone)) == ["cpu", "disk"]
+
+
+def test_a_series_with_an_open_novelty_is_kept() -> None:
+    gone = range(FIRST + 200, FIRST + EVICT_EVERY + 1)
+    detector = run(range(FIRST + 1, FIRST + EVICT_EVERY + 1), gone, last=90.0)
+    assert series(detector) == ["cpu", "disk"]
+    assert [novelty["series"] for novelty in detector.series_tracker.open_novelties()] == ["disk"]
+
+
+def test_the_last_series_that_is_evicted_takes_its_definition_along_and_may_come_back() -> None:
+    gone = range(FIRST + 200, FIRST + EVICT_EVERY + 1)
+    detector = run(range(FIRST + 1, FIRST + EVICT_EVERY + 1), gone)
+    detector.step(FIRST + EVICT_EVERY + 1, [record("vm-1", {"disk": 10.0, "cpu": 50.0})])
+    assert series(detector) == ["cpu", "disk"]
+    assert [one.series for one in detector.series.definitions] == ["cpu", "disk"]
+
+
+def test_a_machine_that_comes_back_ends_its_silence_before_others_start() -> None:
+    detector = Detector(SETTINGS, NOTHING)
+    for window in range(FIRST + 1, FIRST + 20):
+        detector.step(window, [record("vm-1", {"cpu": 1.0}), record("vm-2", {"cpu": 1.0})])
+    for window in range(FIRST + 20, FIRST + 24):
+        silences = detector.step(window, [record("vm-1", {"cpu": 1.0})])
+    assert silences == []
+    back = detector.step(FIRST + 24, [record(name, {"cpu": 1.0}) for name in ("vm-9", "vm-2", "vm-1")])
+    assert [(one["machine"], one["phase"], one["verdict"]) for one in back] == [
+        ("vm-2", "end", "silence"),
+        ("vm-9", "start", "new_entity"),
+    ]

@@ -1,0 +1,74 @@
+from collections.abc import Iterable
+
+import pytest
+
+from jobs.detector.model.protocol import Judgement
+from jobs.detector.rules import Rule
+from jobs.detector.saved_state import Saved
+from jobs.detector.trackers.machines import MachineTracker
+from tests.unit.jobs.detector.trackers.world import FIRST, inputs, judgement
+
+THRESHOLD = 10.0
+STRANGE = {0: 12.0, 1: 12.0, 2: 12.0}  # none of them alone would be alerted
+
+
+@pytest.fixture
+def tracker() -> MachineTracker:
+    made = MachineTracker(inputs(), Saved({}, {}))
+    made.model.grow(2)
+    return made
+
+
+def judge(tracker: MachineTracker, judged: Judgement, window: int, busy: Iterable[int] = ()) -> list[dict[str, object]]:
+    return tracker.judge(judged, THRESHOLD, window, busy)
+
+
+def test_weak_surprises_at_once_are_a_novelty_of_the_machine(tracker: MachineTracker) -> None:
+    (start,) = judge(tracker, judgement(STRANGE), FIRST)
+    assert (start["machine"], start["kind"], start["verdict"], start["contributing"]) == (
+        "vm-0",
+        "machine",
+        "anomaly",
+        3,
+    )
+    assert sorted(tracker.rows()) == [0, 1, 2]
+    assert tracker.in_anomaly() == {0}
+    assert tracker.joint is not None
+    assert tracker.joint.machines.tolist() == [0, 1]
+
+
+def test_a_machine_with_another_alert_is_not_alerted(tracker: MachineTracker) -> None:
+    assert judge(tracker, judgement(STRANGE), FIRST, busy=[0]) == []
+
+
+def test_one_strange_series_is_no_novelty_of_its_machine(tracker: MachineTracker) -> None:
+    assert judge(tracker, judgement({0: 13.0}), FIRST) == []
+
+
+def test_it_ends_when_the_machine_is_calm(tracker: MachineTracker) -> None:
+    (start,) = judge(tracker, judgement(STRANGE), FIRST)
+    assert judge(tracker, judgement(STRANGE), FIRST + 1) == []
+    (end,) = judge(tracker, judgement({}), FIRST + 2)
+    assert (end["id"], end["phase"]) == (start["id"], "end")
+    assert end["text"] == "vm-0 is no longer strange as a whole, after 20 s: cpu, disk, net together"
+    assert tracker.in_anomaly() == set()
+
+
+def test_what_an_operator_has_called_normal_is_none(tracker: MachineTracker) -> None:
+    tracker.inputs.overrides.call_calm(0, 12.0)
+    assert judge(tracker, judgement(STRANGE), FIRST) == []
+
+
+def test_series_that_a_rule_suppresses_do_not_count(tracker: MachineTracker) -> None:
+    tracker.inputs.overrides.rules["r"] = Rule(series="[cd]*")
+    assert judge(tracker, judgement(STRANGE), FIRST) == []
+
+
+def test_what_is_open_is_saved_renumbered_and_discarded(tracker: MachineTracker) -> None:
+    (start,) = judge(tracker, judgement(STRANGE), FIRST)
+    again = MachineTracker(tracker.inputs, tracker.saved())
+    again.renumber({0: 5, 1: 4, 2: 3})
+    assert sorted(again.rows()) == [3, 4, 5]
+    assert again.ids_about({5}) == {start["id"]}
+    again.discard({str(start["id"])})
+    assert list(again.open_novelties()) == []
