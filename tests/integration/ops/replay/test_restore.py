@@ -32,10 +32,9 @@ HEADERS = [{"key": "kappa.schema", "value": b"events/1"}]
 def task(servers):
     """Restores topic `in` into a topic of this test's own, of two partitions."""
     target = f"restored-{uuid.uuid4().hex[:8]}"
-    creation = connect(servers.bootstrap).create_topics(
-        [NewTopic(target, 2, 1, config={"message.timestamp.type": "CreateTime", "retention.ms": "-1"})]
-    )
-    creation[target].result()
+    admin = connect(servers.bootstrap)
+    config = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
+    admin.create_topics([NewTopic(target, 2, 1, config=config)])[target].result()
     return _Task(servers.bootstrap, f"kappa.{target}.restore", {"in": target})
 
 
