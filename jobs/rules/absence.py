@@ -47,7 +47,6 @@ class AbsenceTracker(Tracker):
     def take(self, time: int, observations: Sequence[Observation]) -> Iterator[Finding]:
         if self.last is None:
             self.last = time
-        yield from self._expire(time)
         if self.rule.selectors and not observations:
             return
         yield from self.close(time)
@@ -64,7 +63,8 @@ class AbsenceTracker(Tracker):
 
     def advance(self, before: int) -> Iterator[Finding]:
         yield from self._expire(before)
-        self.end_cooldown(before)
+        if self.last is not None:
+            self.end_cooldown(self.last + self.rule.lasting)  # until then it may delay the next alert
 
     def close(self, time: int) -> Iterator[Finding]:
         if self.started is None or self.last is None:

@@ -64,7 +64,7 @@ class ChangeTracker(Tracker):
     def _compare(self, series: str, time: int, value: float) -> Iterator[Finding]:
         points = self._add(series, (time, value))
         since, before = points[0]
-        if self.sign * (value - before) < self.rule.by or self.cools_down(time):
+        if since == time or self.sign * (value - before) < self.rule.by or self.cools_down(time):
             return
         observed = [Observation(0, series, *point[1:], None).shown(point[0]) for point in (points[0], points[-1])]
         fields = {"series": series, "before": f"{before:g}", "after": f"{value:g}", "seconds": seconds(time - since)}
@@ -73,7 +73,6 @@ class ChangeTracker(Tracker):
 
     def _add(self, series: str, point: Point) -> deque[Point]:
         points = self.points.setdefault(series, deque())
-        _drop(points, point[0] - self.rule.within)
         while points and self.sign * (points[-1][1] - point[1]) >= 0:
             points.pop()
         points.append(point)

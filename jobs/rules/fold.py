@@ -102,6 +102,7 @@ class RuleFold:
         if name not in self.machines and not watching:
             return
         machine = self.machines.setdefault(name, Machine(moment.inventory, moment.time, {}))
+        yield from self._alerts(name, machine, machine.advance(moment.time))  # still with the facts of before
         yield from self._alerts(name, machine, machine.take(moment, asked, watching))
 
     def _pass(self, name: str) -> Iterator[Record]:
@@ -129,7 +130,7 @@ class RuleFold:
         known = {moment.inventory for moment in self.waiting} | {one.inventory for one in self.machines.values()}
         number = {inventory: place for place, inventory in enumerate(sorted(known))}
         waiting = [
-            (time, machine, number[inventory], _in_order(asked))
+            (time, machine, number[inventory], [(id_, tuple(one)) for id_, one in _in_order(asked)])
             for (time, machine, inventory), asked in sorted(self.waiting.items(), key=lambda one: one[0])
         ]
         machines = [

@@ -147,7 +147,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def take(self, time: int, observations: Sequence[Observation]) -> Iterator[Finding]:
-        """Take the events of one time, in their order; times only grow."""
+        """Take the events of one time, in their order; it was advanced to this time before."""
 
     @abstractmethod
     def advance(self, before: int) -> Iterator[Finding]:

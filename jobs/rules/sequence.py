@@ -48,7 +48,7 @@ class SequenceTracker(Tracker):
         for one in observations:
             if one.step == FIRST:
                 self.first = (time, one)
-            elif self.first and time - self.first[0] <= self.rule.within and not self.cools_down(time):
+            elif self.first and not self.cools_down(time):
                 yield self._followed(time, one, *self.first)
 
     def _followed(self, time: int, then: Observation, since: int, first: Observation) -> Finding:
@@ -63,7 +63,7 @@ class SequenceTracker(Tracker):
         yield from ()
 
     def packed(self) -> Record:
-        return self.packed_cooldown() | ({"first": self.first} if self.first else {})
+        return self.packed_cooldown() | ({"first": (self.first[0], tuple(self.first[1]))} if self.first else {})
 
 
 def _shown(event: Observation) -> str:
