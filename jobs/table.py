@@ -42,6 +42,14 @@ JOBS = JobTable(
             application="detector",  # novelties are few: a Spark application of its own would cost more than its work
         ),
         Job(
+            "rules",
+            reads=("events",),
+            writes=("alerts",),
+            code="jobs.rules.job:FOLD",
+            settings="jobs.rules.settings:RulesSettings",
+            optional=True,
+        ),
+        Job(
             "archive",
             reads=(Topics.ARCHIVED,),
             writes=(),

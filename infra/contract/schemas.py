@@ -259,6 +259,29 @@ INCIDENTS = _struct(
     text=StringType(),
 )
 
+# An event that a rule's pattern is made of.
+OBSERVED = _struct(
+    series=StringType(),
+    time_unix_nano=LongType(),
+    value=DoubleType(),
+    body=StringType(),  # of a log line, cut to 1000 characters
+)
+
+ALERTS = _struct(
+    id=StringType(),  # of the alert: its start and end share it
+    phase=StringType(),  # start | end: of a pattern that lasts
+    rule=StringType(),  # its id
+    name=StringType(),  # the rule's, for a person
+    severity=StringType(),  # info | warning | critical
+    machine=StringType(),
+    inventory=INVENTORY_FACTS,
+    time_unix_nano=LongType(),  # of the event that completes the pattern, or when an absence has lasted too long
+    since_unix_nano=LongType(),  # of the first event of the pattern; of an absence, of the last event before it
+    observed=ArrayType(OBSERVED),
+    text=StringType(),  # a sentence for a person
+    watermark_unix_nano=LongType(),
+)
+
 INVENTORY = _struct(
     machine=StringType(),
     type=StringType(),
@@ -277,6 +300,7 @@ SCHEMAS: dict[str, StructType] = {
     "control": CONTROL,
     "novelties": NOVELTIES,
     "incidents": INCIDENTS,
+    "alerts": ALERTS,
     "inventory": INVENTORY,
 }
 

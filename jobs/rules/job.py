@@ -1,0 +1,46 @@
+"""The declaration of the rules job."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import orjson
+from pydantic_settings import BaseSettings
+
+from infra.contract.topics import TopicMap
+from jobs.rules.fold import RuleFold
+from jobs.rules.rule import Rule
+from jobs.rules.settings import RulesSettings
+from jobs.runtime.job import Fold
+from jobs.runtime.packed_state import Parts
+from jobs.runtime.shard_state import Input, Opener, Output
+
+SCHEMA_VERSION = b"alerts/1"
+
+
+def _opener(own: BaseSettings | None, _: TopicMap) -> Opener:
+    assert isinstance(own, RulesSettings)
+    return partial(RulesShard, own.rules(), own.state_ttl_nano)
+
+
+class RulesShard:
+    """The state of one partition of `events`, see `jobs.runtime.shard_state`: gives the records of `alerts`."""
+
+    def __init__(self, rules: Sequence[Rule], state_ttl: int, parts: Parts | None = None) -> None:
+        self.fold = RuleFold(rules, state_ttl, parts)
+
+    def feed(self, batch: Input) -> list[Output]:
+        """Take records of `events`; returns those for the same partition of `alerts`."""
+        before, alerts = self.fold.watermark, self.fold.feed(zip(batch.offsets, batch.values, strict=True))
+        headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
+        outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers) for one in alerts]
+        outputs.sort(key=lambda one: (one.time_unix_nano, one.key or "", one.value))
+        if self.fold.watermark > before:
+            outputs.append(Output.of_watermark(self.fold.watermark))
+        return outputs
+
+    def dump(self) -> Parts:
+        """The state as parts."""
+        return self.fold.dump()
+
+
+FOLD = Fold(_opener)

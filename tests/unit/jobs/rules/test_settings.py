@@ -1,0 +1,44 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from infra.errors import UserError
+from jobs.rules.rule import SECOND
+from jobs.rules.settings import RulesSettings
+from jobs.runtime.job_settings import load_job_settings
+from jobs.table import JOBS
+
+
+def test_the_shipped_rules_are_the_default(monkeypatch):
+    monkeypatch.setenv("KAPPA_RULES_FILE", "")  # as compose passes a variable that isn't set
+    settings = load_job_settings(JOBS["rules"])
+    assert isinstance(settings, RulesSettings)
+    assert [rule.id for rule in settings.rules()] == ["load-jump", "memory-errors", "silent-guest"]
+    assert settings.state_ttl_nano == 7 * 86_400 * SECOND
+
+
+def test_a_wrong_time_to_live_names_the_variable(monkeypatch):
+    monkeypatch.setenv("KAPPA_RULES_STATE_TTL", "a week")
+    with pytest.raises(UserError, match="KAPPA_RULES_STATE_TTL='a week': write a whole number and a unit"):
+        load_job_settings(JOBS["rules"])
+
+
+def test_a_wrong_file_ends_with_code_2_and_one_line(tmp_path):
+    """Where the job is checked before anything starts: by the object that the table names."""
+    file = tmp_path / "rules.yaml"
+    file.write_text("rules: [{id: hot, kind: rise}]")
+    program = (
+        "import sys; from infra.contract.topics import load_topics; from infra.errors import UserError\n"
+        "from jobs.runtime.job_settings import load_job_settings; from jobs.table import JOBS\n"
+        "job = JOBS['rules']\n"
+        "try: job.implementation().check_settings(load_job_settings(job), load_topics())\n"
+        "except UserError as error: print(error); sys.exit(2)\n"
+    )
+    environment = {**os.environ, "KAPPA_RULES_FILE": str(file)}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (2, "")
+    assert ended.stdout == f"{file}: rule hot: kind='rise': there are change, sequence, absence\n"
