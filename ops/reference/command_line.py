@@ -10,8 +10,8 @@ import typer.main
 from ops.cli import app
 from ops.reference.markdown import code, page, table
 
-INTRODUCTION = """Each command says the same with `--help`. Exit codes: 0 done; 1 the answer is no (a difference, a fault
-that was missed); 2 something that only a person can mend, in one line on the standard error output. Values in
+INTRODUCTION = """Each command says the same with `--help`. Exit codes: 0 done; 1 the answer is no (a difference, a
+fault that was missed); 2 something that only a person can mend, in one line on the standard error output. Values in
 brackets are defaults that a setting gives: see [Configuration](configuration.md)."""
 EXAMPLE = "Example:"
 _NAMES = {"str": "text", "int": "integer", "float": "number"}
