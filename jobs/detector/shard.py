@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from infra.contract.watermarks import watermark_of
 from infra.errors import UserError
 from jobs.detector.detector import Detector
 from jobs.detector.model.arrays import Columns, Ints
@@ -67,8 +68,8 @@ class Shard:
         waiting = [(orjson.loads(raw), raw) for raw in self.pending]
         for raw in records:
             record = orjson.loads(raw)
-            if record.get("watermark_unix_nano") is not None:
-                waiting = self._close_windows(record["watermark_unix_nano"], waiting, emitted)
+            if (watermark := watermark_of(record)) is not None:
+                waiting = self._close_windows(watermark, waiting, emitted)
             elif "control" in record or self._is_judged(record["window"]):
                 waiting.append((record, raw))
         self.pending = [raw for _, raw in waiting]

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from infra.contract.watermarks import watermark_of
 from jobs.incidents.incident import Incident, Member, Record
 from jobs.runtime.packed_state import Parts, pack, unpack
 
@@ -46,8 +47,8 @@ class Incidents:
         """Take records; returns those of incidents up to the slowest partition's watermark."""
         for partition, value in records:
             record = orjson.loads(value)
-            if "watermark_unix_nano" in record:
-                self.watermarks[partition] = max(self.watermarks[partition], record["watermark_unix_nano"])
+            if (watermark := watermark_of(record)) is not None:
+                self.watermarks[partition] = max(self.watermarks[partition], watermark)
             else:
                 self.waiting.append((partition, record))
         return list(self._advance(min(self.watermarks)))

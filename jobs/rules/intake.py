@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 import pyarrow as pa
 
+from infra.contract.watermarks import watermark_of
 from jobs.rules.rule import Events, Observation, Record, Rule
 
 BODY_CHARACTERS = 1000  # of a log line that are kept
@@ -61,8 +62,8 @@ class Intake:
         taken: list[tuple[Record, int]] = []
         for offset, value in records:
             record = orjson.loads(value)
-            if "watermark_unix_nano" in record:
-                watermark = max(watermark, record["watermark_unix_nano"])
+            if (found := watermark_of(record)) is not None:
+                watermark = max(watermark, found)
             elif record["kind"] != "control":
                 _check_order(record, offset, watermark)
                 taken.append((record, watermark if "retried" in record else 0))

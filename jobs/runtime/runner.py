@@ -1,5 +1,6 @@
 """Runs the jobs of an application: starts their queries, watches them, and stops them in order."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from connectors.kafka.markers import ProgressError
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
+from infra.contract.watermarks import OldRecordError
 from infra.errors import UserError
 from jobs.runtime import metrics
 from jobs.runtime.gate import Gate
@@ -25,6 +27,9 @@ from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
 log = structlog.get_logger()
+
+# What a fold says in a Python worker comes back as text within the text of Spark's error.
+_OLD_RECORD = re.compile(rf"{OldRecordError.__name__}: (.+)")
 
 Queries = dict[str, StreamingQuery]
 Starter = Callable[[SparkSession, Gate], Queries]
@@ -132,9 +137,12 @@ class Watch:
         """Raises what the query failed with."""
         if (failure := query.exception()) is None:
             return self._note(name, query)
-        if isinstance(self.gate.failure, ProgressError):
-            raise UserError(str(self.gate.failure)) from self.gate.failure
-        raise self.gate.failure or failure
+        cause = self.gate.failure or failure
+        if isinstance(cause, ProgressError):
+            raise UserError(str(cause)) from cause
+        if refused := _OLD_RECORD.search(str(cause)):
+            raise UserError(f"{name}: {refused[1]}") from cause
+        raise cause
 
     def _note(self, name: str, query: StreamingQuery) -> None:
         last, seen = query.lastProgress, self.seen.get(name, -1)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import orjson
 
+from infra.contract.watermarks import watermark_value
 from jobs.runtime.packed_state import Parts
 
 PIECE_BYTES = 32 * 2**20  # of records, which take more while they are folded
@@ -54,8 +54,8 @@ class Output:
 
     @classmethod
     def of_watermark(cls, time_unix_nano: int) -> "Output":
-        """That what follows in this shard is no older."""
-        return cls(None, orjson.dumps({"watermark_unix_nano": time_unix_nano}), time_unix_nano)
+        """The watermark record that says that no older record follows in this shard."""
+        return cls(None, watermark_value(time_unix_nano), time_unix_nano)
 
 
 class ShardState(Protocol):

@@ -7,12 +7,11 @@ downstream close windows by these records alone, so they decide alike in each re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import orjson
-
 from connectors.kafka.reader import read_records
 from connectors.kafka.transactions import Row
 from infra.contract.offsets import Offsets, Partition
 from infra.contract.topics import Topic, TopicMap
+from infra.contract.watermarks import watermark_of, watermark_value
 
 # Brokers' clocks differ, and a replicated record is seen later than it was stamped: by at most this much together.
 WATERMARK_MARGIN_MS = 5_000
@@ -59,16 +58,15 @@ class WatermarkTracker:
 
 def watermark_records(topic: Topic, watermark_ms: int) -> list[Row]:
     """The watermark for every partition of `topic`."""
-    value = orjson.dumps({"watermark_unix_nano": watermark_ms * 1_000_000})
+    value = watermark_value(watermark_ms * 1_000_000)
     return [(topic.name, partition, None, value, watermark_ms, None) for partition in range(topic.partitions)]
 
 
 def last_watermarks(bootstrap: str, topic: str, tail: int | None = None) -> dict[int, int]:
     """The newest watermark, unix ns, of each partition that has one; with `tail` among its last so many offsets."""
     records = read_records(bootstrap, topic, tail)
-    return {
-        partition: record["watermark_unix_nano"] for partition, record in records if "watermark_unix_nano" in record
-    }
+    found = ((partition, watermark_of(record)) for partition, record in records)
+    return {partition: watermark for partition, watermark in found if watermark is not None}
 
 
 def lateness_by_topic(topics: TopicMap) -> dict[str, int]:

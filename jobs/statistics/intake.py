@@ -7,6 +7,7 @@ import numpy as np
 import orjson
 
 from infra.contract.columnar import Columns
+from infra.contract.watermarks import watermark_of
 from jobs.statistics.catalogue import LABELS_BEGIN, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.panes import Fact, add_fact
@@ -32,8 +33,8 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
     controls: list[Record] = []
     for offset, value in records:
         record, labels = _read(value)
-        if "watermark_unix_nano" in record:
-            state.watermark = max(state.watermark, record["watermark_unix_nano"])
+        if (watermark := watermark_of(record)) is not None:
+            state.watermark = max(state.watermark, watermark)
             continue
         events = record["events"]
         time = events["time_unix_nano"]
