@@ -124,7 +124,7 @@ def test_progress_that_does_not_fit_is_for_a_person_to_mend():
 def test_a_record_of_an_older_version_is_for_a_person_to_mend():
     """What a fold raises in a Python worker comes back as a part of the text of Spark's error."""
     text = "PythonException: Traceback ...\ninfra.contract.watermarks.OldRecordError: do this\n at org.apache.spark..."
-    with pytest.raises(UserError, match="^statistics: do this$"):
+    with pytest.raises(UserError, match=r"^statistics: do this$"):
         Watch(Gate()).look("statistics", Query(failure=RuntimeError(text)))
 
 
