@@ -41,7 +41,7 @@ class Shard:
         Raises UserError if it is of a version of the code with another layout.
         """
         self.settings = settings
-        saved = _unpacked(state) if state else NOTHING
+        saved = _unpacked(state, settings) if state else NOTHING
         self.detector = Detector(settings, saved)
         self.window: int = saved.header.get("window", -1)  # the newest one that took its step
         self.closed: int = saved.header.get("closed", -1)  # the newest that a watermark closed, with data or without
@@ -118,10 +118,10 @@ class Shard:
         return sorted(windows)
 
 
-def _unpacked(state: Parts) -> Saved:
+def _unpacked(state: Parts, settings: DetectorSettings) -> Saved:
     """Raises UserError if the names in a state aren't those that this version writes."""
     saved = Saved(*unpack(state))
-    if (set(saved.header), set(saved.arrays)) != _layout():
+    if (set(saved.header), set(saved.arrays)) != _layout(settings):
         raise UserError(
             "detector: its checkpoint holds the state of another version; "
             "start a new generation from the log: kappa replay start --job detector --from earliest"
@@ -130,9 +130,9 @@ def _unpacked(state: Parts) -> Saved:
 
 
 @cache
-def _layout() -> tuple[set[str], set[str]]:
+def _layout(settings: DetectorSettings) -> tuple[set[str], set[str]]:
     """The names in a state: of values and of arrays."""
-    header, arrays = unpack(Shard(DetectorSettings()).dump())
+    header, arrays = unpack(Shard(settings).dump())
     return set(header), set(arrays)
 
 
