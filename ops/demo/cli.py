@@ -129,7 +129,7 @@ def _where(demo: Demo) -> None:
     settings = demo.settings
     ports = sorted(steps.metrics_ports(demo).values())
     console.print(
-        f"topics    kappa topics describe --bootstrap {settings.kafka_bootstrap}\n"
+        f"topics    `kappa topics describe --bootstrap {settings.kafka_bootstrap}`\n"
         f"indices   {settings.elasticsearch_url}/kappa-novelties/_search?q=verdict:state_change\n"
         f"tables    {settings.delta_of('novelties')} (Delta)\n"
         f"metrics   http://127.0.0.1:{ports[0]}/metrics to :{ports[-1]}/metrics\n"

@@ -1,4 +1,4 @@
-"""The commands that README and docs show, checked against the command line and the Makefile without being run."""
+"""The commands that README, docs and the program itself show, looked up without being run."""
 
 import re
 import shlex
@@ -12,8 +12,11 @@ from typer.main import get_command
 
 from ops.cli import Commands, app
 
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/**/*.md")
+PAGES = ("*.md", "docs/**/*.md")
+# Docstrings, which are the command line's help, and messages.
+SOURCES = ("ops/**/*.py", "jobs/**/*.py", "connectors/**/*.py", "infra/**/*.py")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^ *Example: (.+)$", re.MULTILINE)
 INLINE = re.compile(r"`((?:\.venv/bin/)?(?:kappa|make)\s[^`]+)`")
 # Of a line in a block: perhaps a prompt and variables, then the command up to what the shell would read as its end.
 LINE = re.compile(r"(?:^|&&|;)\s*(?:\$ )?(?:[A-Z_]+=\S+ )*((?:\.venv/bin/)?(?:kappa|make) .*?)(?=$| && |;| \|)")
@@ -36,10 +39,15 @@ class Shown:
 
 
 def shown(root: Path = Path()) -> Iterator[Shown]:
-    """The commands of all pages: those of code blocks, and those in the text."""
+    """The commands of all pages, and those in the text of all sources."""
     for pattern in PAGES:
         for page in sorted(root.glob(pattern)):
             yield from commands_of(page.read_text(), str(page.relative_to(root)))
+    for pattern in SOURCES:
+        for source in sorted(root.glob(pattern)):
+            text = source.read_text()
+            examples = "".join(f"`{example}` " for example in EXAMPLE.findall(text))
+            yield from commands_of(examples + text, str(source.relative_to(root)))
 
 
 def commands_of(text: str, page: str) -> Iterator[Shown]:
