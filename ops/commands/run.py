@@ -4,7 +4,6 @@ import signal
 import threading
 from typing import Annotated
 
-import click
 import typer
 
 from infra.errors import UserError
@@ -15,12 +14,19 @@ ALL = "all"
 APPLICATIONS = tuple(JOBS.applications(JOBS.names()))
 
 
+def _application(name: str) -> str:
+    if name not in (*APPLICATIONS, ALL):
+        raise UserError(f"application {name!r}: there is none; there are {', '.join((*APPLICATIONS, ALL))}")
+    return name
+
+
 @app.command()
 def run(
     application: Annotated[
         str,
         typer.Argument(
-            click_type=click.Choice([*APPLICATIONS, ALL]),
+            parser=_application,
+            metavar="|".join((*APPLICATIONS, ALL)),
             help="Which application of the job table; all: every one, as supervised processes.",
         ),
     ],

@@ -1,6 +1,6 @@
 {{/* What all our pods have. Takes (dict "root" . "component" ... "generation" ...). */}}
 {{- define "kappa.pod" -}}
-{{- $isSpark := has .component (list "enrichment" "statistics" "detector" "archive" "all") -}}
+{{- $isSpark := has .component (list "enrichment" "statistics" "detector" "archive" "rules" "all") -}}
 {{- if $isSpark -}}
 serviceAccountName: {{ include "kappa.fullname" .root }}
 {{ end -}}
