@@ -30,9 +30,9 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
         wanted = [_asked_for(application, settings, registry)]
     planned = [plan_job(JOBS[name], settings, registry) for name in wanted]
     topics = registry.topics(settings.generation, load_topics(settings.topics_file))
-    check_surroundings(settings, JOBS.used(wanted, topics), stop)
     for one in planned:
         one.check(topics)
+    check_surroundings(settings, JOBS.used(wanted, topics), stop)
     run_application(application, planned, settings, topics, stop)
 
 

@@ -19,7 +19,7 @@ def _stack(profile):
     """Core's services that stay, as the profile runs the jobs."""
     core = {name: one for name, one in _services("docker-compose.yml").items() if not one.get("profiles")}
     del core["topics"]  # gone before the jobs start
-    return core | _services(f"infra/docker/jobs-{profile}.yml")
+    return core | {name: one for name, one in _jobs(profile) if not one.get("profiles")}
 
 
 def _everything():

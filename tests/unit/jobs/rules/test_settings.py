@@ -25,20 +25,11 @@ def test_a_wrong_time_to_live_names_the_variable(monkeypatch):
         load_job_settings(JOBS["rules"])
 
 
-def test_a_wrong_file_ends_with_code_2_and_one_line(tmp_path):
-    """Where the job is checked before anything starts: by the object that the table names."""
+def test_a_wrong_file_ends_with_one_line_and_code_2_even_if_no_broker_answers(tmp_path):
     file = tmp_path / "rules.yaml"
     file.write_text("rules: [{id: hot, kind: rise}]")
-    program = (
-        "import sys; from infra.contract.topics import load_topics; from infra.errors import UserError\n"
-        "from jobs.runtime.job_settings import load_job_settings; from jobs.table import JOBS\n"
-        "job = JOBS['rules']\n"
-        "try: job.implementation().check_settings(load_job_settings(job), load_topics())\n"
-        "except UserError as error: print(error); sys.exit(2)\n"
-    )
-    environment = {**os.environ, "KAPPA_RULES_FILE": str(file)}
-    ended = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-    )
-    assert (ended.returncode, ended.stderr) == (2, "")
-    assert ended.stdout == f"{file}: rule hot: kind='rise': there are change, sequence, absence\n"
+    environment = {**os.environ, "KAPPA_RULES_FILE": str(file), "KAPPA_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    command = [sys.executable, "-m", "ops.cli", "run", "rules"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"kappa: {file}: rule hot: kind='rise': there are change, sequence, absence\n"
