@@ -19,6 +19,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from infra.contract.inventory import FACTS
+
 
 def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
@@ -31,14 +33,8 @@ def _columns(row: StructType) -> StructType:
 
 STRINGS = MapType(StringType(), StringType())
 
-INVENTORY_FACTS = _struct(
-    known=BooleanType(),
-    type=StringType(),  # physical | virtual
-    site=StringType(),
-    hypervisor=StringType(),  # of a virtual machine: the physical one that it runs on
-    tenant=StringType(),
-    role=StringType(),
-)
+# A machine's facts as a record has them: `known` says whether the inventory had any.
+INVENTORY_FACTS = _struct(known=BooleanType(), **dict.fromkeys(FACTS, StringType()))
 
 SOURCE = _struct(
     topic=StringType(),
@@ -257,11 +253,7 @@ INCIDENTS = _struct(
 
 INVENTORY = _struct(
     machine=StringType(),
-    type=StringType(),
-    site=StringType(),
-    hypervisor=StringType(),
-    tenant=StringType(),
-    role=StringType(),
+    **dict.fromkeys(FACTS, StringType()),
     valid_from_unix_nano=LongType(),  # absent: since ever
     valid_to_unix_nano=LongType(),  # absent: until a later record's valid_from
 )

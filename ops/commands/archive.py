@@ -11,7 +11,7 @@ from rich.progress import track
 from rich.table import Table
 
 from infra.errors import UserError
-from jobs.archive.maintenance import Maintained, optimize
+from jobs.archive.maintenance import Maintenance, optimize
 from jobs.archive.tables import tables
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.session import open_session
@@ -56,7 +56,7 @@ def optimize_tables(
         Console().print(_table(done))
 
 
-def _table(done: list[Maintained]) -> Table:
+def _table(done: list[Maintenance]) -> Table:
     table = Table("table", "files before", "files now", "removed from disk")
     for one in done:
         table.add_row(one.table, *(str(count) for count in (one.files_before, one.files_after, one.removed_from_disk)))

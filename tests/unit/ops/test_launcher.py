@@ -58,9 +58,7 @@ def test_a_plan_changes_the_settings_of_its_jobs_and_what_the_first_one_reads(st
 
 
 def test_a_job_that_the_generation_does_not_run_is_refused(started):
-    with pytest.raises(
-        UserError, match=r"generation=v2: runs detector, incidents, .*statistics is live"
-    ):
+    with pytest.raises(UserError, match=r"generation=v2: runs detector, incidents, .*statistics is live"):
         run("statistics", generation="v2")
     assert not started
 
