@@ -1,4 +1,4 @@
-"""What the inventory says of a machine: its facts, from which schemas, documents, enrichment and the CLI derive theirs."""
+"""The facts of a machine in the inventory, from which schemas, documents, enrichment, CLI, simulator derive theirs."""
 
 from typing import Literal
 

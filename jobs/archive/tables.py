@@ -8,7 +8,7 @@ from infra.contract.topics import Topic, TopicMap
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table and the topics that fill it; a parsed table has the fields of the records of `parsed` as columns."""
+    """A Delta table and the topics that fill it; a parsed table has the fields of the topic `parsed` as columns."""
 
     name: str
     topics: tuple[Topic, ...]

@@ -9,7 +9,7 @@ from jobs.archive.tables import Table
 
 
 def rows(kafka: DataFrame, table: Table) -> DataFrame:
-    """Kafka's columns and `date`, the day of the Kafka timestamp; of a parsed table the fields in place of the bytes."""
+    """Kafka's columns and `date`, the day of the Kafka timestamp; for a parsed table the fields, not the bytes."""
     raw = kafka.select(
         "topic",
         "partition",
@@ -24,7 +24,7 @@ def rows(kafka: DataFrame, table: Table) -> DataFrame:
 
 
 def parse(raw: DataFrame, topic: Topic) -> DataFrame:
-    """The fields of the records, with date, timestamp, topic, partition, offset; watermarks, without a key, are left out."""
+    """The fields of the records, with date, timestamp, topic, partition, offset; without watermarks (no key)."""
     assert topic.schema_name
     schema = SCHEMAS[topic.schema_name]
     text = F.col("value").cast("string")

@@ -75,7 +75,7 @@ def _header(name: str) -> Column:
 
 
 def _events(df: DataFrame, known: Column) -> DataFrame:
-    """Rows of dead letters that had been decoded; one that `kappa rejected retry` has not written gets an error code."""
+    """Rows of dead letters that had been decoded; one that `kappa rejected retry` did not write gets an error code."""
     batch = F.from_json(F.col("value").cast("string"), EVENTS.simpleString())
     decoded = {
         "batch": F.element_at(F.split(batch["id"], "-"), -1).try_cast("int"),

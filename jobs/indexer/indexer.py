@@ -137,7 +137,7 @@ class Indexer:
         return action
 
     def _rejects(self, faults: Sequence[Fault]) -> list[dict[str, Any]]:
-        """A dead letter for each message at fault, but for one that is itself a dead letter: its topic has it already."""
+        """A dead letter for each message at fault, but for dead letters themselves: their topic has them already."""
         by_message: dict[Message, list[Fault]] = defaultdict(list)
         for fault in faults:
             if self._kinds[fault.message.topic] == "rejected":

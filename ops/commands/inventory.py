@@ -21,7 +21,7 @@ from jobs.enrichment.inventory import history, read_facts
 from jobs.runtime.settings import load_settings
 from ops.launcher import topics_of
 
-app = typer.Typer(help="The inventory: where each machine stands and what it is.", no_args_is_help=True)
+app = typer.Typer(help="Load and show the facts of machines: site, role and so on.", no_args_is_help=True)
 console = Console()
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
@@ -56,10 +56,10 @@ def load(
     file: Annotated[Path, typer.Argument(help="CSV with a header, or a JSON array of objects.")],
     bootstrap: Bootstrap = None,
 ) -> None:
-    """Write a file's machines to the inventory; former facts stay valid for the time before.
+    """Write the machines of a file to the inventory; earlier facts stay valid for the time before `valid_from`.
 
     Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, valid_from, valid_to (ISO 8601;
-    without valid_from: since ever). The whole file is checked before anything is written.
+    without valid_from: from the beginning). The whole file is checked before anything is written.
 
     Example: kappa inventory load machines.csv
     """

@@ -1,4 +1,4 @@
-"""`kappa run`: a job, or all of them."""
+"""`kappa run`: runs an application of the job table, or all of them."""
 
 import signal
 import threading
@@ -27,7 +27,7 @@ def run(
         typer.Argument(
             parser=_application,
             metavar="|".join((*APPLICATIONS, ALL)),
-            help="Which application of the job table; all: every one, as supervised processes.",
+            help="An application of the job table, or all of them, as supervised processes.",
         ),
     ],
     *,
@@ -44,10 +44,10 @@ def run(
     ] = False,
     metrics_port: Annotated[int | None, typer.Option(help="Of /metrics and /healthz; 0: any free one. [9400]")] = None,
 ) -> None:
-    """Run a job until SIGTERM; it then ends its batch and exits with 0.
+    """Run an application until SIGTERM; it then completes its micro-batches and exits with 0.
 
-    With KAPPA_PROFILE=small, `all` is one process with one Spark application: 2 GB in place of 5. Optional jobs run
-    with the others where KAPPA_OPTIONAL_JOBS names them.
+    With KAPPA_PROFILE=small, `all` is one process with one Spark application: 2 GB instead of 5. Optional jobs run
+    with the others if KAPPA_OPTIONAL_JOBS names them.
 
     Every setting has an environment variable, KAPPA_...; `kappa settings` lists them.
 

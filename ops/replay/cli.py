@@ -1,4 +1,4 @@
-"""`kappa replay`: generations of the chain, from their start to their end."""
+"""`kappa replay`: starts, compares, promotes and drops generations of the chain."""
 
 import json
 import signal
@@ -51,9 +51,9 @@ class Source(StrEnum):
 def start(
     *,
     name: Annotated[str, typer.Option("--as", help="The new generation's name, e.g. v2.")],
-    job: Annotated[str, typer.Option(help=f"The first job that runs anew: {REPLAYABLE}.")],
+    job: Annotated[str, typer.Option(help=f"The first job to replay; those that follow it run too: {REPLAYABLE}.")],
     source: Annotated[
-        Source, typer.Option(help="Where the log is read: in Kafka, or in the archive, for what Kafka no longer holds.")
+        Source, typer.Option(help="Where to read the log: Kafka, or the archive (delta) for what Kafka no longer has.")
     ] = Source.kafka,
     begin: Annotated[str, typer.Option("--from", help="A time, earliest, or savepoint:NAME.")] = "earliest",
     until: Annotated[str, typer.Option("--to", help="A time, latest, or follow.")] = "follow",
@@ -82,7 +82,7 @@ def start(
         planned = planned.model_copy(update={"ref": ref})
     run.begin(planned, saved, registry, settings)
     if saved and saved.job == "detector":
-        errors.print(f"{name}: its incidents begin anew; those that were open at the savepoint aren't in it")
+        errors.print(f"{name}: its incidents start from nothing: those that were open at the savepoint aren't in it")
     if detach:
         errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
         return
@@ -197,7 +197,7 @@ def _row(name: str, registry: Registry) -> dict[str, Any]:
 
 @app.command()
 def status(name: Name, as_json: Json = False) -> None:
-    """Show how far a generation is, job by job, and where the aliases lead.
+    """Show the progress of a generation: the backlog of each of its jobs.
 
     Example: kappa replay status v2
     """
@@ -261,7 +261,7 @@ def _print_diff(found: comparison.Diff) -> None:
             {"topic": topic, "kind": kind, "machine": machine, "verdict": verdict, "records": count}
             for (topic, kind, machine, verdict), count in sorted(found.summary().items())
         ],
-        "differences": [one.facts() for one in found.differences],
+        "differences": [one.as_dict() for one in found.differences],
     }
     typer.echo(json.dumps(facts, indent=2))
 
@@ -288,7 +288,7 @@ def promote(
     name: Name,
     force: Annotated[bool, typer.Option(help="Even if it has not caught up, or ends before the log does.")] = False,
 ) -> None:
-    """Let readers see a generation: Elasticsearch's aliases and the Delta tables, at once.
+    """Switch readers to a generation: Elasticsearch's aliases and the pointer to the Delta tables.
 
     Example: kappa replay promote v2
     """
@@ -301,7 +301,7 @@ def promote(
 
 @app.command()
 def rollback() -> None:
-    """Let readers see again the generation that they saw before.
+    """Switch readers back to the generation that was promoted before.
 
     Example: kappa replay rollback
     """
@@ -322,7 +322,7 @@ def _promote(name: str, registry: Registry, settings: Settings) -> None:
 
 @app.command()
 def drop(name: Name) -> None:
-    """Delete a generation: topics, indices, tables, checkpoints. Refuses the one that readers see.
+    """Delete a generation: topics, indices, tables, checkpoints; but not the promoted one.
 
     Example: kappa replay drop v1
     """
@@ -331,12 +331,12 @@ def drop(name: Name) -> None:
     registry.find(name)
     promotion.check_droppable(name, registry, settings)
     promotion.drop(name, registry, settings)
-    errors.print(f"{name} is gone")
+    errors.print(f"{name} is dropped")
 
 
 @app.command("views")
 def show_views(as_json: Json = False) -> None:
-    """Show where readers are led: each Elasticsearch alias with its indices, each table with its path.
+    """Show what readers see: the indices of each Elasticsearch alias, and the path of each table.
 
     Example: kappa replay views
     """

@@ -1,4 +1,4 @@
-"""A telco cloud: sites, hypervisors and the virtual machines on them."""
+"""The machines of a simulated telco cloud: sites, hypervisors and the virtual machines on them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def build(machines: int = 28, sites: int = 2, prefix: str = "") -> tuple[Machine
 
 
 def newcomers(machines: tuple[Machine, ...], names: Iterable[str]) -> tuple[Machine, ...]:
-    """Virtual machines that join this cloud, in this order."""
+    """Virtual machines of these names that join the cloud later."""
     hypervisors = tuple(machine for machine in machines if machine.type == "physical")
     first = len(machines) - len(hypervisors)
     return tuple(_guest(name, first + n, hypervisors) for n, name in enumerate(names))

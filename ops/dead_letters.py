@@ -1,4 +1,4 @@
-"""`events.rejected` as a person works with it: found, shown, and sent again, each rejection once."""
+"""The dead letters in `events.rejected`: reads them, restores their original bytes, and retries each of them once."""
 
 import base64
 import re
@@ -19,13 +19,13 @@ from jobs.enrichment.transform import REJECTED_BYTES
 _TIMEOUT_S = 30
 
 
-class GoneError(Exception):
-    """The original record is too large for `events.rejected` to hold, and no longer in its own topic."""
+class OriginalLostError(Exception):
+    """A dead letter keeps only the beginning of its original record, which its own topic has deleted meanwhile."""
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """One record of `events.rejected`, and where it stands there."""
+class DeadLetter:
+    """A record of `events.rejected` with its partition and offset there."""
 
     partition: int
     offset: int
@@ -33,17 +33,17 @@ class Rejection:
 
     @property
     def place(self) -> str:
-        """What tells it from a later rejection of the same record."""
+        """`partition/offset` in `events.rejected`: the key of its retry, different for each letter of a record."""
         return f"{self.partition}/{self.offset}"
 
     @property
     def time_ms(self) -> int:
-        """When the original record reached the broker."""
+        """The Kafka timestamp of the original record, ms since the epoch."""
         return int(self.record["source"]["timestamp_unix_milli"])
 
     @property
     def value(self) -> bytes:
-        """The original bytes, at most the first REJECTED_BYTES; the rejected events as JSON if it was decoded."""
+        """The original bytes, at most the first REJECTED_BYTES; of a decoded record the rejected events as JSON."""
         if "batch" in self.record:
             return str(self.record["batch"]).encode()
         return base64.b64decode(self.record.get("value", ""))
@@ -55,7 +55,7 @@ class Rejection:
         return "batch" not in self.record and not is_whole
 
     def headers(self) -> list[tuple[str, str | bytes | None]]:
-        """What enrichment needs to know beside the value (see jobs/enrichment/retry.py)."""
+        """The headers of its retry, by which enrichment knows the original topic and offset (jobs/enrichment/retry)."""
         source = self.record["source"]
         known = {
             retry.SOURCE_TOPIC: source["topic"],
@@ -67,42 +67,43 @@ class Rejection:
         return [(name, str(value)) for name, value in known.items() if value is not None]
 
 
-def rejections(bootstrap: str, topic: str) -> Iterator[Rejection]:
-    """All that stand in the topic now, in order within a partition."""
+def dead_letters(bootstrap: str, topic: str) -> Iterator[DeadLetter]:
+    """Every dead letter that the topic has now, ordered by offset within a partition."""
     for message in read_topic(bootstrap, topic):
-        yield Rejection(message.partition() or 0, message.offset() or 0, orjson.loads(message.value() or b""))
+        yield DeadLetter(message.partition() or 0, message.offset() or 0, orjson.loads(message.value() or b""))
 
 
 def retried_places(bootstrap: str, topic: str) -> set[str]:
-    """The places of the rejections that were sent again."""
+    """The places (see DeadLetter.place) of the dead letters that have been retried: the keys of the retry topic."""
     return {(message.key() or b"").decode() for message in read_topic(bootstrap, topic)}
 
 
-def original(bootstrap: str, rejection: Rejection) -> bytes:
-    """The bytes to send again. Raises GoneError if only a part of them is left."""
-    if not rejection.is_cut:
-        return rejection.value
-    source = rejection.record["source"]
+def original(bootstrap: str, letter: DeadLetter) -> bytes:
+    """The bytes of the original record, complete. Raises OriginalLostError if only their beginning is left."""
+    if not letter.is_cut:
+        return letter.value
+    source = letter.record["source"]
     place = TopicPartition(source["topic"], source["partition"], source["offset"])
     consumer = Consumer(client_config(bootstrap, **{"group.id": "kappa.rejected", "enable.auto.commit": False}))
     try:
         low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
         if not low <= place.offset < high:
-            raise GoneError(f"{place.topic}/{place.partition}/{place.offset}")
+            raise OriginalLostError(f"{place.topic}/{place.partition}/{place.offset}")
         consumer.assign([place])
         message = consumer.poll(_TIMEOUT_S)
     finally:
         consumer.close()
     if message is None or message.error() or message.offset() != place.offset:
-        raise GoneError(f"{place.topic}/{place.partition}/{place.offset}")
+        raise OriginalLostError(f"{place.topic}/{place.partition}/{place.offset}")
     return bytes(message.value() or b"")
 
 
-class Retry:
-    """Sends rejections to the retry topic, in one transaction, those excepted that were sent before.
+class Redrive:
+    """Writes dead letters to the retry topic in one transaction, each once.
 
-    The topic is its own memory: its keys are the places of the rejections. Opening the producer settles what a killed
-    run left behind and fences one that still runs; only then is the topic read. So each is sent once.
+    The keys of the topic are the places of the dead letters that were retried. The producer, when it is opened, aborts
+    the transaction of a killed run and fences a run that is still active; only then is the topic read. So no dead
+    letter is written twice.
     """
 
     def __init__(self, bootstrap: str, topic: Topic) -> None:
@@ -116,39 +117,40 @@ class Retry:
             }
         )
         self._producer.init_transactions(_TIMEOUT_S)
-        self.sent = retried_places(bootstrap, topic.name)
+        self.retried = retried_places(bootstrap, topic.name)
 
-    def send(self, chosen: Iterable[Rejection], each: Callable[[], None] = lambda: None) -> int:
-        """How many were sent; `each` is called for every one. Raises GoneError before anything is sent for good."""
+    def send(self, chosen: Iterable[DeadLetter], each: Callable[[], None] = lambda: None) -> int:
+        """Redrive those of `chosen` that were not retried before; returns their number.
+
+        `each` is called after every one. Raises OriginalLostError, and then nothing is written.
+        """
         self._producer.begin_transaction()
         count = 0
         try:
-            for rejection in chosen:
-                if rejection.place not in self.sent:
-                    self._produce(rejection)
+            for letter in chosen:
+                if letter.place not in self.retried:
+                    self._produce(letter)
                     count += 1
                 each()
             self._producer.commit_transaction(_TIMEOUT_S)
         except BaseException:
-            with suppress(KafkaException):  # fenced: the other one has aborted it
+            with suppress(KafkaException):  # fenced: the other run has aborted the transaction
                 self._producer.abort_transaction(_TIMEOUT_S)
             raise
         return count
 
-    def _produce(self, rejection: Rejection) -> None:
-        value, name = original(self.bootstrap, rejection), self.topic.name
+    def _produce(self, letter: DeadLetter) -> None:
+        value, name = original(self.bootstrap, letter), self.topic.name
         while True:
             try:
-                self._producer.produce(
-                    name, value, rejection.place, timestamp=rejection.time_ms, headers=rejection.headers()
-                )
+                self._producer.produce(name, value, letter.place, timestamp=letter.time_ms, headers=letter.headers())
                 return
             except BufferError:
                 self._producer.poll(0.5)
 
 
 def printable(value: bytes) -> str:
-    """Bytes for a person: as text if they are text, else as hexadecimal digits."""
+    """Bytes to be printed: as text if they are UTF-8 without control characters, else in hexadecimal digits."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
