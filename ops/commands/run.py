@@ -2,12 +2,15 @@
 
 import signal
 import threading
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infra.errors import UserError
 from jobs.table import JOBS
+
+if TYPE_CHECKING:
+    from jobs.runtime.settings import Settings
 
 app = typer.Typer()
 ALL = "all"
@@ -55,7 +58,6 @@ def run(
     """
     from jobs.runtime.logs import configure_logs
     from jobs.runtime.settings import load_settings
-    from ops import launcher
 
     if realtime and not (application in JOBS.names() and JOBS[application].realtime):
         raise UserError(f"--realtime: {application} has no such mode; {', '.join(_with_realtime())} has")
@@ -66,6 +68,12 @@ def run(
         metrics_port=metrics_port,
     )
     configure_logs(settings)
+    _run(application, settings, realtime=realtime)
+
+
+def _run(application: str, settings: "Settings", *, realtime: bool) -> None:
+    from ops import launcher
+
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -70,23 +71,29 @@ def start(
     Example: kappa replay start --job detector --from 2026-03-01T06:00:00Z --set detector.alarms_per_day=20 --as v2
     """
     settings = load_settings()
-    registry = Registry.read(settings.kafka_bootstrap)
+    _begin(Request(name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value), ref, settings)
+    if detach:
+        errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
+        return
+    _run(name, settings, stay=stay)
+
+
+def _begin(request: Request, ref: str | None, settings: Settings) -> None:
+    """Plan the requested generation, from a savepoint if it names one, and create what it needs."""
+    registry, begin = Registry.read(settings.kafka_bootstrap), request.begin
     saved = savepoints.find(begin.removeprefix(SAVEPOINT), settings) if begin.startswith(SAVEPOINT) else None
-    base = saved.generation if saved else base
-    request = Request(name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value)
-    planned = plan(
-        request, settings, registry, Log(settings.kafka_bootstrap), by_place(saved.offsets) if saved else None
-    )
+    if saved:
+        request = replace(request, base=saved.generation)
+    offsets = by_place(saved.offsets) if saved else None
+    planned = plan(request, settings, registry, Log(settings.kafka_bootstrap), offsets)
     if ref:
         run.checkout(ref, settings)
         planned = planned.model_copy(update={"ref": ref})
     run.begin(planned, saved, registry, settings)
     if saved and saved.job == "detector":
-        errors.print(f"{name}: its incidents start from nothing: those that were open at the savepoint aren't in it")
-    if detach:
-        errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
-        return
-    _run(name, settings, stay=stay)
+        errors.print(
+            f"{request.name}: its incidents start from nothing: those that were open at the savepoint aren't in it"
+        )
 
 
 @app.command()
