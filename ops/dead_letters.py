@@ -32,8 +32,8 @@ class DeadLetter:
     record: dict[str, Any]
 
     @property
-    def place(self) -> str:
-        """`partition/offset` in `events.rejected`: the key of its retry, different for each letter of a record."""
+    def retry_key(self) -> str:
+        """`partition/offset` in `events.rejected`: the key of its retry, another one for each rejection of a record."""
         return f"{self.partition}/{self.offset}"
 
     @property
@@ -73,8 +73,8 @@ def dead_letters(bootstrap: str, topic: str) -> Iterator[DeadLetter]:
         yield DeadLetter(message.partition() or 0, message.offset() or 0, orjson.loads(message.value() or b""))
 
 
-def retried_places(bootstrap: str, topic: str) -> set[str]:
-    """The places (see DeadLetter.place) of the dead letters that have been retried: the keys of the retry topic."""
+def retried_keys(bootstrap: str, topic: str) -> set[str]:
+    """The keys of the retry topic: the `retry_key` of each dead letter that has been retried."""
     return {(message.key() or b"").decode() for message in read_topic(bootstrap, topic)}
 
 
@@ -101,7 +101,7 @@ def original(bootstrap: str, letter: DeadLetter) -> bytes:
 class Redrive:
     """Writes dead letters to the retry topic in one transaction, each once.
 
-    The keys of the topic are the places of the dead letters that were retried. The producer, when it is opened, aborts
+    The topic has the `retry_key` of each dead letter that was retried. The producer, when it is opened, aborts
     the transaction of a killed run and fences a run that is still active; only then is the topic read. So no dead
     letter is written twice.
     """
@@ -117,7 +117,7 @@ class Redrive:
             }
         )
         self._producer.init_transactions(_TIMEOUT_S)
-        self.retried = retried_places(bootstrap, topic.name)
+        self.retried = retried_keys(bootstrap, topic.name)
 
     def send(self, chosen: Iterable[DeadLetter], each: Callable[[], None] = lambda: None) -> int:
         """Redrive those of `chosen` that were not retried before; returns their number.
@@ -128,7 +128,7 @@ class Redrive:
         count = 0
         try:
             for letter in chosen:
-                if letter.place not in self.retried:
+                if letter.retry_key not in self.retried:
                     self._produce(letter)
                     count += 1
                 each()
@@ -143,7 +143,9 @@ class Redrive:
         value, name = original(self.bootstrap, letter), self.topic.name
         while True:
             try:
-                self._producer.produce(name, value, letter.place, timestamp=letter.time_ms, headers=letter.headers())
+                self._producer.produce(
+                    name, value, letter.retry_key, timestamp=letter.time_ms, headers=letter.headers()
+                )
                 return
             except BufferError:
                 self._producer.poll(0.5)

@@ -23,7 +23,7 @@ from ops.dead_letters import (
     dead_letters,
     original,
     printable,
-    retried_places,
+    retried_keys,
 )
 from ops.launcher import topics_of
 
@@ -57,7 +57,7 @@ def list_dead_letters(
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
     topics = topics_of(settings)
     found = sorted(_chosen(settings, topics, code, topic, since), key=lambda letter: letter.time_ms)
-    retried = retried_places(settings.kafka_bootstrap, topics[retry.TOPIC].name)
+    retried = retried_keys(settings.kafka_bootstrap, topics[retry.TOPIC].name)
     rows = [_summary(letter, retried) for letter in found[-limit:]]
     if as_json:
         typer.echo(json.dumps(rows))
@@ -181,7 +181,7 @@ def _summary(letter: DeadLetter, retried: set[str]) -> dict[str, Any]:
         "received": _time(letter),
         "machine": record.get("machine", ""),
         "events": record["events"],
-        "retried": letter.place in retried,
+        "retried": letter.retry_key in retried,
     }
 
 

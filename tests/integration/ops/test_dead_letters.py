@@ -92,7 +92,7 @@ def letter(servers, topics):
 
 def retries_of(servers, topics, letter):
     found = read_topic(servers.bootstrap, topics[retry.TOPIC].name)
-    return [message for message in found if message.key() == letter.place.encode()]
+    return [message for message in found if message.key() == letter.retry_key.encode()]
 
 
 def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, letter):

@@ -1,4 +1,4 @@
-"""The real-time mode on a real broker: it writes what a micro-batch would; a restart repeats, and ids tell it."""
+"""The real-time mode on a real broker: it writes what a micro-batch would; a restart writes duplicates of known ids."""
 
 import time
 

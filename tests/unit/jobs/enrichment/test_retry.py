@@ -60,12 +60,12 @@ SENT = {
 
 @pytest.fixture(scope="module")
 def came(spark):
-    """What enrichment makes of each letter that is sent again: (topic, record)."""
+    """What enrichment makes of each dead letter that is retried: (topic, record)."""
     inventory = spark.createDataFrame(pa.Table.from_pylist([], schema=SCHEMA))
     topics = load_topics()
     rows = []
     for name, letter in SENT.items():
-        # The offset tells them apart here; in truth it's where the original stands.
+        # The offset distinguishes them here; really it is that of the original record.
         headers = [(k, str(len(rows)) if k.endswith("offset") else v) for k, v in letter.headers()]
         encoded = [(k, v.encode()) for k, v in headers] if name != "foreign" else [("other", b"x")]
         rows.append((None, letter.value, "events.retry", 0, len(rows), RECEIVED, 0, encoded))
