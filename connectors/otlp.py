@@ -1,14 +1,14 @@
-"""OTLP as JSON, built from plain values: what our own collectors write and an OpenTelemetry Collector would too."""
+"""Builds OTLP requests as JSON objects, in the form in which an OpenTelemetry Collector writes them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
-CUMULATIVE = 2
+CUMULATIVE = 2  # OTLP's AGGREGATION_TEMPORALITY_CUMULATIVE
 
 
 class Instrument(NamedTuple):
-    """What a series measures. `type` is `gauge` or `sum`; a sum is cumulative."""
+    """The metric and attributes of a series. `type` is `gauge` or `sum`; a sum is cumulative."""
 
     name: str
     unit: str
@@ -48,7 +48,7 @@ def metrics(
 ) -> dict[str, Any]:
     """An ExportMetricsServiceRequest of one resource. A float becomes `asDouble`, anything else the string of `asInt`.
 
-    Adjacent points of one metric name share a metric, as the Collector does it.
+    Adjacent points with the same metric name share a metric, as in the Collector's output.
     """
     grouped = groupby(points, key=lambda point: (point[0].name, point[0].unit, point[0].type, point[0].monotonic))
     body = [_metric(*key, _data_points(members, start_unix_nano, time_unix_nano)) for key, members in grouped]
@@ -57,7 +57,7 @@ def metrics(
 
 
 def logs(resource: Mapping[str, str], scope: str, lines: Iterable[LogLine]) -> dict[str, Any]:
-    """An ExportLogsServiceRequest of one resource."""
+    """An ExportLogsServiceRequest with the log lines of one resource."""
     scoped = {"scope": {"name": scope}, "logRecords": [_log_record(line) for line in lines]}
     return {"resourceLogs": [{"resource": {"attributes": attributes(resource.items())}, "scopeLogs": [scoped]}]}
 

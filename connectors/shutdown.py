@@ -1,4 +1,4 @@
-"""A clean end on Ctrl-C and SIGTERM."""
+"""A graceful stop on SIGINT (Ctrl-C) and SIGTERM."""
 
 import signal
 from threading import Event

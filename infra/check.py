@@ -1,4 +1,4 @@
-"""What must be there before anything is installed. Runs on the system's Python: the standard library only."""
+"""Checks that Java and Maven are there, before anything is installed: with the standard library only."""
 
 import sys
 
@@ -7,7 +7,7 @@ from infra.jdk import ELASTICSEARCH_JAVA, SPARK_JAVA, find_jdk, find_maven
 
 
 def main() -> int:
-    """Exit code: 0, or 2 after one line that names what to install."""
+    """Returns the exit code: 0, or 2 after a line on stderr that names what to install."""
     try:
         find_jdk(SPARK_JAVA, "Spark")
         find_jdk(ELASTICSEARCH_JAVA, "Elasticsearch")

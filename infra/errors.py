@@ -1,5 +1,5 @@
-"""The one error that a user can mend."""
+"""The error for what a user can fix."""
 
 
 class UserError(Exception):
-    """Bad input: the message names the field, the value and the fix. The command line prints it and exits with 2."""
+    """Wrong input: the message names field, value and fix. The command line prints it and exits with code 2."""

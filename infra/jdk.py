@@ -1,4 +1,4 @@
-"""Find Maven, and a Java that is new enough: Spark and Kafka need 17, Elasticsearch 21."""
+"""Finds Maven and a Java that is new enough: Spark and Kafka need 17, Elasticsearch 21."""
 
 import os
 import re
@@ -29,9 +29,9 @@ JVM_FOLDERS = (
 
 
 def find_jdk(minimum: int, purpose: str, folders: tuple[str, ...] = JVM_FOLDERS) -> Path:
-    """The home of a Java of at least `minimum`: one that the user chose, else the oldest that will do.
+    """The home of a Java of at least `minimum`: the user's choice, else the oldest one in `folders` that suffices.
 
-    Chosen are KAPPA_JAVA_HOME, JAVA_HOME and the `java` on PATH, in this order.
+    The user's choice is KAPPA_JAVA_HOME, JAVA_HOME or the `java` on PATH, in this order.
 
     Raises:
         UserError: there is none.
@@ -46,7 +46,7 @@ def find_jdk(minimum: int, purpose: str, folders: tuple[str, ...] = JVM_FOLDERS)
 
 
 def find_maven() -> str:
-    """Maven's command.
+    """The path of Maven's command.
 
     Raises:
         UserError: it is not on PATH.
@@ -91,6 +91,6 @@ def _ask(java: Path) -> str:
 
 
 def _major(text: str) -> int | None:
-    """17 of JAVA_VERSION="17.0.15" or `openjdk version "17.0.15"`; 8 of "1.8.0_392"."""
+    """The major version in a `release` file or the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_392"."""
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None

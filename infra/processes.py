@@ -1,4 +1,4 @@
-"""Child processes that no signal can orphan."""
+"""Starts child processes such that a signal can't leave them behind."""
 
 import os
 import signal
@@ -13,10 +13,10 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Hold signals back until the block's end.
+def signals_delayed() -> Iterator[None]:
+    """Delay signals until the end of the block.
 
-    An exception that a handler raises between the fork of a child and the note of its pid would orphan the child.
+    A handler that raises between the fork of a child and the saving of its pid would leave the child behind.
     """
     if threading.current_thread() is not threading.main_thread():  # Python handles signals in the main thread only
         yield
@@ -37,10 +37,10 @@ def undisturbed() -> Iterator[None]:
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Run a command to its end: exit code and output (stdout and stderr). An exception kills it first."""
+    """Run a command; returns exit code and output (stdout and stderr). An exception meanwhile kills the command."""
     process = None
     try:
-        with undisturbed():
+        with signals_delayed():
             process = subprocess.Popen(
                 command,
                 env=os.environ | (environment or {}),

@@ -13,7 +13,7 @@ Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[mg]$")]
 
 
 class InfraSettings(BaseSettings):
-    """Where the embedded servers live and listen; `home` is the one folder that holds everything generated."""
+    """Folders, ports and memory of the embedded servers; `home` is the one folder for everything that is generated."""
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
 
@@ -27,10 +27,10 @@ class InfraSettings(BaseSettings):
 
 
 def load_settings(**flags: Any) -> InfraSettings:
-    """The settings of this environment, overridden by flags.
+    """The settings from the environment, overridden by flags.
 
     Raises:
-        UserError: a value can't be used.
+        UserError: a value is invalid.
     """
     try:
         return InfraSettings(**flags)
@@ -39,7 +39,7 @@ def load_settings(**flags: Any) -> InfraSettings:
 
 
 def describe(error: ValidationError, prefix: str = "") -> str:
-    """The first fault of a pydantic error in one line: field, value, fix."""
+    """The first error of a pydantic validation in one line: field (after `prefix`), value, fix."""
     fault = error.errors()[0]
     message = fault["msg"].removeprefix("Value error, ")
     field = ".".join(str(part) for part in fault["loc"])

@@ -1,4 +1,4 @@
-"""The project's version, which stands in pyproject.toml and nowhere else."""
+"""The project's version, which is declared in pyproject.toml only."""
 
 import tomllib
 from importlib import metadata

@@ -17,18 +17,18 @@ class Commands(LazyGroup):
         "run": LazyCommand("ops.commands.run", "Run a job of the chain, or all of them."),
         "settings": LazyCommand("ops.commands.settings", "List every setting with its value."),
         "infra": LazyCommand("ops.commands.infra", "Embedded Kafka and Elasticsearch: real servers, no containers."),
-        "topics": LazyCommand("ops.commands.infra", "The topics of the map, compared with the broker.", "topics_app"),
-        "inventory": LazyCommand("ops.commands.inventory", "Where each machine stands and what it is."),
-        "archive": LazyCommand("ops.commands.archive", "The upkeep of the Delta tables."),
-        "detector": LazyCommand("ops.commands.detector", "Tell the detector what is normal and what not to alert."),
+        "topics": LazyCommand("ops.commands.infra", "List, compare and create topics.", "topics_app"),
+        "inventory": LazyCommand("ops.commands.inventory", "Load and show the facts of machines."),
+        "archive": LazyCommand("ops.commands.archive", "Maintain the Delta tables of the archive."),
+        "detector": LazyCommand("ops.commands.detector", "Give the detector feedback, resets and suppression rules."),
         "rejected": LazyCommand("ops.commands.rejected", "Dead letters: list, show and retry them."),
         "simulate": LazyCommand("ops.simulator.cli", "Simulate a telco cloud with faults on demand."),
-        "host": LazyCommand("ops.commands.host", "Stream this machine's metrics and log lines."),
-        "demo": LazyCommand("ops.demo.cli", "Run the whole chain here and break a simulated cloud on purpose."),
-        "quality": LazyCommand("ops.quality.cli", "Score the detector on data whose anomalies are known."),
+        "host": LazyCommand("ops.commands.host", "Send this machine's metrics and log lines to Kafka."),
+        "demo": LazyCommand("ops.demo.cli", "Run the whole chain here, with faults in a simulated cloud."),
+        "quality": LazyCommand("ops.quality.cli", "Score the detector on data with known anomalies."),
         "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
-        "savepoint": LazyCommand("ops.savepoints.cli", "Keep a job as it stands, and start from there again."),
-        "state": LazyCommand("ops.state.cli", "What the detector has learned of each series."),
+        "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
+        "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),
         "verify": LazyCommand("ops.verify.cli", "Compare the chain's answers with the simulator's truth."),
     }
 
@@ -57,7 +57,7 @@ def options(
 
 
 def main() -> None:
-    """The entry point: what only a person can mend becomes one line and exit code 2."""
+    """The entry point: a UserError becomes one line on stderr and exit code 2."""
     try:
         app()
     except UserError as error:

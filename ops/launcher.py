@@ -21,7 +21,7 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
 
     Only the jobs that the settings' generation runs are started; only their packages are loaded.
 
-    Raises UserError, before anything starts, if their surroundings or settings are not fit.
+    Raises UserError, before anything starts, if their environment or settings are invalid.
     """
     registry = registry_for(settings, stop)
     names = jobs_of(settings, registry)
@@ -37,7 +37,7 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
 
 
 def run_realtime(job: Job, settings: Settings, stop: threading.Event) -> None:
-    """Run the real-time mode of a job until `stop`. Raises UserError if its surroundings are not fit."""
+    """Run the real-time mode of a job until `stop`. Raises UserError if its environment is invalid."""
     registry = registry_for(settings, stop)
     planned = plan_job(job, settings, registry)
     topics = registry.topics(settings.generation, load_topics(settings.topics_file))
@@ -46,7 +46,7 @@ def run_realtime(job: Job, settings: Settings, stop: threading.Event) -> None:
 
 
 def run_all(settings: Settings, stop: threading.Event) -> int:
-    """Run each application of the generation as a supervised process until `stop`; gives the exit code."""
+    """Run each application of the generation as a supervised process until `stop`; returns the exit code."""
     applications = JOBS.applications(jobs_of(settings, registry_for(settings, stop)))
     return supervise(tuple(applications), settings, stop)
 
@@ -63,14 +63,14 @@ def jobs_of(settings: Settings, registry: Registry) -> Sequence[str]:
 
 
 def _asked_for(application: str, settings: Settings, registry: Registry) -> str:
-    """An optional job that is started by its name; of a planned generation, only what it runs is started."""
+    """The name of an optional job that is started by name; a planned generation runs only the jobs of its plan."""
     if generation := registry.generations.get(settings.generation):
         generation.check_runs(application)
     return JOBS[application].name
 
 
 def plan_job(job: Job, settings: Settings, registry: Registry) -> PlannedJob:
-    """A job as the generation's plan wants it: its own settings, and which part of the log the first of its jobs reads.
+    """A job with the settings of the generation's plan; its first job also gets the part of the log to read.
 
     Raises UserError naming the setting that can't be used.
     """
@@ -84,7 +84,7 @@ def plan_job(job: Job, settings: Settings, registry: Registry) -> PlannedJob:
 
 
 def registry_for(settings: Settings, stop: threading.Event) -> Registry:
-    """What `kappa replay` has planned; the live generation needs no plan, and no broker is asked for it.
+    """The registry of planned generations; for the live generation an empty one, without asking the broker.
 
     Raises UserError if no broker answers.
     """
@@ -95,5 +95,5 @@ def registry_for(settings: Settings, stop: threading.Event) -> Registry:
 
 
 def topics_of(settings: Settings) -> TopicMap:
-    """The map as the settings' generation names it, if that runs the whole chain."""
+    """The map of topics of the settings' generation, for one that runs the whole chain."""
     return JOBS.topics_in(load_topics(settings.topics_file), settings.generation)

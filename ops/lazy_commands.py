@@ -40,7 +40,7 @@ class LazyGroup(TyperGroup):
         return list(self.lazy)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        """A stand-in with the help, or None for an unknown name."""
+        """A placeholder with the help text, or None for an unknown name."""
         declared = self.lazy.get(cmd_name)
         return declared and TyperCommand(cmd_name, help=declared.help)
 

@@ -1,4 +1,4 @@
-"""This machine into Kafka: its metrics at an interval, its log lines as they come, as OTLP JSON."""
+"""Sends this machine's metrics, at an interval, and its log lines, as they come, to Kafka as OTLP JSON."""
 
 import platform
 import time
@@ -24,7 +24,7 @@ LOG_INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to stream. `interval_s` is the time between two samples of the metrics."""
+    """What to send. `interval_s` is the time between two samples of the metrics."""
 
     machine: str = platform.node()
     interval_s: float = 5.0
@@ -34,7 +34,7 @@ class Settings:
     topic_prefix: str = ""
 
     def check(self) -> None:
-        """Refuses what can't be streamed.
+        """Check the values.
 
         Raises:
             UserError: names the field, its value and the fix.
@@ -50,20 +50,20 @@ class Settings:
                 raise UserError(f"file {str(path)!r}: is no file that can be followed; give a log file that is there")
 
     def topics(self) -> list[str]:
-        """The topics that it writes."""
+        """The topics that the collector writes."""
         return [self.topic_prefix + METRICS_TOPIC, self.topic_prefix + LOGS_TOPIC]
 
 
 @dataclass(slots=True)
 class Counts:
-    """How much has been sent."""
+    """The numbers of data points and log lines sent."""
 
     points: int = 0
     lines: int = 0
 
 
 class Collector:
-    """Streams one machine; `run` returns when it is told to stop."""
+    """Sends the telemetry of this machine until it is stopped."""
 
     def __init__(self, settings: Settings, sender: Sender) -> None:
         """Opens the log files and the journal.
@@ -84,8 +84,8 @@ class Collector:
         )
 
     def run(self, stop: Event) -> None:
-        """Samples and follows until `stop` is set; then sends the last lines and closes."""
-        due = time.monotonic() + self.settings.interval_s  # shares of time need a first interval
+        """Send metrics and log lines until `stop` is set; then send the last lines and close the files."""
+        due = time.monotonic() + self.settings.interval_s  # CPU shares need a first interval
         try:
             while not stop.is_set():
                 if time.monotonic() >= due:
@@ -100,14 +100,14 @@ class Collector:
                 source.close()
 
     def send_metrics(self) -> None:
-        """One sample, as one record."""
+        """Send a sample of all metrics as one record."""
         points, now = self._sampler.sample(), time.time_ns()
         request = otlp.metrics(self._resource, SCOPE, points, self._boot_unix_nano, now)
         self._send(METRICS_TOPIC, orjson.dumps(request), now)
         self.counts.points += len(points)
 
     def send_logs(self) -> None:
-        """The new lines of each file and of the journal, as one record; none if there are none."""
+        """Send the new lines of all files and the journal as one record; no record if there are none."""
         lines = [line for source in self._logs for line in source.read()]
         if lines:
             self._send(LOGS_TOPIC, orjson.dumps(otlp.logs(self._resource, SCOPE, lines)), time.time_ns())

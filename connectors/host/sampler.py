@@ -15,18 +15,18 @@ CPU_STATES = {"iowait": "wait", "irq": "interrupt"}  # psutil's name -> OpenTele
 CPU_OF_OTHERS = ("guest", "guest_nice")  # counted in user and nice already
 MEMORY_STATES = ("used", "free", "cached", "buffers")
 LOAD_MINUTES = (1, 5, 15)
-QUIET_DEVICES = ("lo", "loop", "ram")
+IGNORED_DEVICES = ("lo", "loop", "ram")
 
 
 class ProcessGroup(NamedTuple):
-    """All processes of one name."""
+    """All processes of the same name."""
 
     processes: int = 0
     memory_bytes: int = 0
     cpu_seconds: float = 0.0
 
     def plus(self, other: "ProcessGroup") -> "ProcessGroup":
-        """Both together."""
+        """The sum of both."""
         return ProcessGroup(
             self.processes + other.processes,
             self.memory_bytes + other.memory_bytes,
@@ -35,19 +35,19 @@ class ProcessGroup(NamedTuple):
 
 
 class Sampler:
-    """Reads all metrics at once; shares of CPU time are those since the sample before, or since it was made."""
+    """Samples all metrics of this machine; CPU shares are since the previous sample (at first: since construction)."""
 
     def __init__(self, top: int) -> None:
-        """`top`: how many process groups are told apart: those with most memory, each for as long as it lives."""
+        """`top`: how many process groups get metrics: those with most memory, each for as long as it lives."""
         self._top = top
-        self._told: set[str] = set()
-        self._cpu_seconds: dict[tuple[int, float], float] = {}  # by process: its number and when it began
+        self._reported: set[str] = set()
+        self._cpu_seconds: dict[tuple[int, float], float] = {}  # by process: pid and start time
         self._sampled = time.monotonic()
         psutil.cpu_times_percent()
         self._groups()
 
     def sample(self) -> list[Point]:
-        """The data points of this moment; those of one metric lie side by side."""
+        """A data point of each series, as of now; those of one metric are adjacent."""
         return [*_cpu(), *_memory(), *_load(), *_disks(), *_file_systems(), *_network(), *self._processes()]
 
     def _processes(self) -> Iterator[Point]:
@@ -55,25 +55,25 @@ class Sampler:
         self._sampled += elapsed
         groups = self._groups()
         largest = sorted(groups, key=lambda name: -groups[name].memory_bytes)[: self._top]
-        self._told = (self._told & groups.keys()) | set(largest)
-        told = {name: groups[name] for name in sorted(self._told)}
+        self._reported = (self._reported & groups.keys()) | set(largest)
+        reported = {name: groups[name] for name in sorted(self._reported)}
         yield _gauge("system.processes.count", "{process}", sum(group.processes for group in groups.values()))
-        for name, group in told.items():
+        for name, group in reported.items():
             yield _gauge("process.group.count", "{process}", group.processes, **{"process.executable.name": name})
-        for name, group in told.items():
+        for name, group in reported.items():
             yield _gauge("process.memory.usage", "By", group.memory_bytes, **{"process.executable.name": name})
-        for name, group in told.items():
+        for name, group in reported.items():
             share = group.cpu_seconds / elapsed if elapsed else 0.0
             yield _gauge("process.cpu.utilization", "1", share, **{"process.executable.name": name})
 
     def _groups(self) -> dict[str, ProcessGroup]:
-        """By name; CPU seconds are those used since the last call."""
+        """The process groups by name; their CPU seconds are those used since the last call."""
         groups: dict[str, ProcessGroup] = defaultdict(ProcessGroup)
         used: dict[tuple[int, float], float] = {}
         for process in psutil.process_iter(["pid", "create_time", "name", "memory_info", "cpu_times"]):
             facts = process.info  # type: ignore[attr-defined]
             if facts["cpu_times"] is None or facts["memory_info"] is None:
-                continue  # not ours to look at
+                continue  # access denied
             key = facts["pid"], facts["create_time"]
             used[key] = facts["cpu_times"].user + facts["cpu_times"].system
             fresh = used[key] - self._cpu_seconds.get(key, 0.0)
@@ -116,7 +116,7 @@ def _load() -> Iterator[Point]:
 
 def _disks() -> Iterator[Point]:
     counters = psutil.disk_io_counters(perdisk=True) or {}
-    disks = {name: disk for name, disk in sorted(counters.items()) if not name.startswith(QUIET_DEVICES)}
+    disks = {name: disk for name, disk in sorted(counters.items()) if not name.startswith(IGNORED_DEVICES)}
     sides = (("read", "read_bytes", "read_count"), ("write", "write_bytes", "write_count"))
     for metric, unit, column in (("system.disk.io", "By", 1), ("system.disk.operations", "{operation}", 2)):
         values = ((name, side[0], getattr(disk, side[column])) for name, disk in disks.items() for side in sides)
@@ -132,7 +132,7 @@ def _file_systems() -> Iterator[Point]:
 
 
 def _network() -> Iterator[Point]:
-    cards = {n: c for n, c in sorted(psutil.net_io_counters(pernic=True).items()) if not n.startswith(QUIET_DEVICES)}
+    cards = {n: c for n, c in sorted(psutil.net_io_counters(pernic=True).items()) if not n.startswith(IGNORED_DEVICES)}
     for metric, unit, columns in (
         ("system.network.io", "By", {"receive": "bytes_recv", "transmit": "bytes_sent"}),
         ("system.network.packets", "{packet}", {"receive": "packets_recv", "transmit": "packets_sent"}),

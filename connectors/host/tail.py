@@ -1,4 +1,4 @@
-"""Log lines as they are written: files followed through rotation, and journald."""
+"""Follows log files, through rotation, and journald."""
 
 import json
 import os
@@ -31,7 +31,7 @@ STOP_TIMEOUT_S = 5
 
 
 class FileTail:
-    """Follows one file from its present end; a renamed, replaced or truncated file is read on from its new start."""
+    """Follows one file from its present end; after rotation or truncation it reads the new file from its start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,8 +41,8 @@ class FileTail:
             self._file.seek(0, os.SEEK_END)
 
     def read(self) -> list[LogLine]:
-        """The lines completed since the last call, with the time of reading."""
-        replaced = self._replaced()  # before the reading: nothing more is written to a file that has been left
+        """The lines completed since the last call; their time is that of the call."""
+        replaced = self._replaced()  # checked before reading: a file that was replaced gets no further lines
         texts = list(self._new_lines())
         if replaced:
             texts.append(self._rest.decode(errors="replace"))
@@ -53,7 +53,7 @@ class FileTail:
         return [self._line(text, now) for text in texts if text.strip()]
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         if self._file:
             self._file.close()
 
@@ -84,7 +84,7 @@ class FileTail:
 
 
 class Journal:
-    """Follows journald from now on; `Journal.start` gives None where there is none."""
+    """Follows journald from now on, by a running `journalctl`."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
@@ -95,19 +95,19 @@ class Journal:
 
     @classmethod
     def start(cls) -> Self | None:
-        """A running one, if this machine's journal can be followed."""
+        """Start `journalctl`; None if this machine has no journal."""
         has_journal = any(folder.is_dir() for folder in JOURNAL_FOLDERS)
         if not has_journal or shutil.which(JOURNAL[0]) is None:
             return None
         return cls(subprocess.Popen(JOURNAL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
 
     def read(self) -> list[LogLine]:
-        """The entries that have come since the last call, with their own times."""
+        """The entries since the last call, with their own times."""
         *whole, self._rest = (self._rest + (self._stdout.read() or b"")).split(b"\n")
         return [journal_line(json.loads(text)) for text in whole if text]
 
     def close(self) -> None:
-        """Ends journalctl."""
+        """End `journalctl`."""
         self._process.terminate()
         self._process.wait(STOP_TIMEOUT_S)
         self._stdout.close()
@@ -125,7 +125,7 @@ def journal_line(entry: dict[str, Any]) -> LogLine:
 
 
 def _severity(text: str) -> tuple[str, int]:
-    """By the first word in capitals that names a level; INFO without one."""
+    """Severity text and number by the first word in capitals that names a level; INFO if there is none."""
     words = text.replace("[", " ").replace("]", " ").replace(":", " ").split()
     level = next((word for word in words if word in WORDS), "INFO")
     return level, WORDS.get(level, 9)

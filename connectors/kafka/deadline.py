@@ -1,4 +1,4 @@
-"""A bound for calls that have none."""
+"""A deadline for calls that have no timeout of their own."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 
 def within(seconds: float, call: Callable[[], None]) -> None:
-    """Call, but raise TimeoutError after a while.
+    """Run `call` in a thread; raises its exception, or TimeoutError if it takes more than `seconds`.
 
     librdkafka's `send_offsets_to_transaction` may never return when its broker dies, whatever timeout it is given. A
     call that hangs keeps its thread, and with it its producer, until the process ends.

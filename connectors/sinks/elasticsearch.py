@@ -1,7 +1,7 @@
-"""A patient Elasticsearch sink: a bulk ends only when each document was written or refused for what it contains.
+"""An Elasticsearch sink that retries for ever: a bulk ends when each document was written or refused for its content.
 
-An outage or a full queue is not the document's fault, so it is waited out, however long it lasts. The caller says how
-to wait (`sleep`), and gives up by raising from it. Uses only what Elasticsearch's minimal server has.
+An outage or a full queue isn't the document's fault, so the sink waits until it is over. The caller provides the wait
+(`sleep`), and gives up by raising from it. The sink uses only what Elasticsearch's minimal server has.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,19 +24,19 @@ REQUEST_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 10
 
 BAD_REQUEST = 400
-CONFLICT = 409  # of an external version: the index holds this state of the document or a newer one
-# Said with 400 too, but about the index, not the document.
+CONFLICT = 409  # of an external version: the index has this state of the document or a newer one
+# The errors with status 400 that concern the index, not the document.
 INDEX_FAULTS = frozenset({"index_closed_exception", "validation_exception", "invalid_index_name_exception"})
 
 _log = structlog.get_logger(__name__)
 
 
 class Unavailable(Exception):
-    """Elasticsearch can't take the request now; the same request may pass later."""
+    """Elasticsearch can't serve the request now; the sink retries it."""
 
 
 def connect(url: str, **identity: Any) -> Elasticsearch:
-    """A client that leaves all retrying to the sink; `identity` is what elasticsearch-py takes beside the address.
+    """A client that doesn't retry by itself; `identity` are credentials, as options of elasticsearch-py's client.
 
     Raises:
         UserError: `url` has no scheme, host or port.
@@ -54,7 +54,7 @@ def connect(url: str, **identity: Any) -> Elasticsearch:
 
 
 class ElasticsearchSink:
-    """Writes documents and reads them back by id; blocks in `sleep` for as long as Elasticsearch can't answer."""
+    """Writes documents and reads them by id; while Elasticsearch is unavailable it retries, blocking in `sleep`."""
 
     def __init__(self, client: Elasticsearch, sleep: Callable[[float], None]) -> None:
         self._client = client
@@ -66,27 +66,30 @@ class ElasticsearchSink:
         Raises:
             UserError: the index has other types for these fields, or the credentials don't suffice.
         """
-        self._patiently(lambda: self._client.indices.put_index_template(name=name, **template))
-        self._patiently(lambda: self._create(index, template["template"]["mappings"]))
+        self._retry(lambda: self._client.indices.put_index_template(name=name, **template))
+        self._retry(lambda: self._create(index, template["template"]["mappings"]))
 
     def point(self, alias: str, index: str) -> None:
-        """Let `alias` lead to `index`, unless it leads somewhere already."""
-        if not self._patiently(lambda: self._client.indices.exists_alias(name=alias)):
-            self._patiently(lambda: self._client.indices.put_alias(name=alias, index=index))
+        """Point `alias` at `index`, unless it points at an index already."""
+        if not self._retry(lambda: self._client.indices.exists_alias(name=alias)):
+            self._retry(lambda: self._client.indices.put_alias(name=alias, index=index))
 
     def read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The documents that exist, by id, as last written (not as last refreshed)."""
-        return self._patiently(lambda: self._read(index, ids)) if ids else {}
+        """The documents that exist, by id, in their last written state (not that of the last refresh)."""
+        return self._retry(lambda: self._read(index, ids)) if ids else {}
 
     def write(self, actions: Sequence[Action]) -> dict[int, str]:
-        """Write bulk actions, in the form of `elasticsearch.helpers`; returns why, by the position of a refused one."""
+        """Write bulk actions (see `elasticsearch.helpers`); returns the reason of each refused one by list index."""
         pending = dict(enumerate(actions))
         refused: dict[int, str] = {}
-        self._patiently(lambda: self._bulk(pending, refused))
+        self._retry(lambda: self._bulk(pending, refused))
         return refused
 
     def _bulk(self, pending: dict[int, Action], refused: dict[int, str]) -> None:
-        """Send what is pending once; take out what was written or refused."""
+        """Send the pending actions once; removes those that were written or refused.
+
+        Raises Unavailable if some are left.
+        """
         sent = list(pending.items())
         outcomes = streaming_bulk(
             self._client,
@@ -101,17 +104,17 @@ class ElasticsearchSink:
             if ok or result["status"] == CONFLICT:
                 del pending[number]
             elif _is_refused(result):
-                refused[number] = _words(result["error"])
+                refused[number] = _reason(result["error"])
                 del pending[number]
             else:
-                reason = _words(result["error"])
+                reason = _reason(result["error"])
         if pending:
             raise Unavailable(reason)
 
     def _read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         found = self._client.mget(index=index, ids=ids)["docs"]
         if errors := [document["error"] for document in found if "error" in document]:
-            raise Unavailable(_words(errors[0]))
+            raise Unavailable(_reason(errors[0]))
         return {document["_id"]: document["_source"] for document in found if document["found"]}
 
     def _create(self, index: str, mappings: Mapping[str, Any]) -> None:
@@ -122,22 +125,22 @@ class ElasticsearchSink:
         except BadRequestError as error:
             raise UserError(f"index={index}: {error.message}: {error.info}; replay into a new generation") from error
 
-    def _patiently(self, call: Callable[[], T]) -> T:
+    def _retry(self, call: Callable[[], T]) -> T:
         retrying = Retrying(
             retry=retry_if_exception_type(Unavailable),
             wait=wait_random_exponential(multiplier=0.25, max=LONGEST_PAUSE_SECONDS),
             sleep=self._sleep,
-            before_sleep=_tell,
+            before_sleep=_log_retry,
         )
         for attempt in retrying:
-            with attempt, _outages():
+            with attempt, _classified_errors():
                 result = call()
         return result
 
 
 @contextmanager
-def _outages() -> Iterator[None]:
-    """Tells what time will mend (Unavailable) from what the user must."""
+def _classified_errors() -> Iterator[None]:
+    """Turn errors that pass by themselves into Unavailable, and those of the credentials into UserError."""
     try:
         yield
     except (ConnectionError, ConnectionTimeout) as error:
@@ -145,7 +148,7 @@ def _outages() -> Iterator[None]:
     except ApiError as error:
         if error.status_code in {401, 403}:
             raise UserError(f"elasticsearch_user: {error.message}; give a user that may write these indices") from error
-        # Elasticsearch explains its errors: one without a word is of a gateway that finds no server behind it.
+        # Elasticsearch explains its errors: one without a body is from a gateway that has no server behind it.
         if error.status_code in {408, 429} or error.status_code >= 500 or not error.body:
             raise Unavailable(f"{error.status_code} {error.message}") from error
         raise
@@ -155,12 +158,12 @@ def _is_refused(result: Mapping[str, Any]) -> bool:
     return result["status"] == BAD_REQUEST and result["error"]["type"] not in INDEX_FAULTS
 
 
-def _words(error: Mapping[str, Any]) -> str:
-    """All of Elasticsearch's own words: the cause within often says more than the error around it."""
-    said = f"{error['type']}: {error['reason']}"
-    return f"{said} ({_words(error['caused_by'])})" if error.get("caused_by") else said
+def _reason(error: Mapping[str, Any]) -> str:
+    """The text of an error with its causes, which often say more than the error itself."""
+    text = f"{error['type']}: {error['reason']}"
+    return f"{text} ({_reason(error['caused_by'])})" if error.get("caused_by") else text
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     _log.warning("elasticsearch unavailable", attempt=state.attempt_number, reason=str(error))

@@ -1,5 +1,5 @@
-"""A record's table as JSON: columns of equal length by name. Null where a row has no such value; a column that no row
-has is absent."""
+"""Tables within a record, as columns of equal length by name: null where a row has no value, and without the columns
+that no row has a value in."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -12,14 +12,14 @@ Columns = dict[str, list[Any]]
 
 
 def to_columns(rows: Iterable[Mapping[str, Any]]) -> Columns:
-    """Rows as columns."""
+    """Columns from rows; those without any value are left out."""
     held = list(rows)
     columns = {name: [row.get(name) for row in held] for name in dict.fromkeys(chain.from_iterable(held))}
     return {name: column for name, column in columns.items() if column.count(None) < len(column)}
 
 
 def to_rows(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
-    """The inverse of `to_columns`; each event with its labels. Raises ValueError if the columns differ in length."""
+    """Rows from columns, without nulls; of `events`, each row gets its labels. Raises ValueError if lengths differ."""
     if "labels" in columns:
         columns = _with_labels(**columns)
     rows = zip(*columns.values(), strict=True)
@@ -33,7 +33,7 @@ def _with_labels(labels: Sequence[int], **columns: Sequence[Any]) -> Columns:
 
 
 def event_columns(events: Iterable[Mapping[str, Any]]) -> Columns:
-    """Events as the columns of a record of `events`, in their order there: what stays the same comes last."""
+    """The columns of events, in the order of a record of `events`: those that change with each scrape come first."""
     held = list(events)
     if len(held) == 1:  # as many collectors send them: four times as fast
         return {name: [value] for name in EVENT.names if (value := held[0].get(name)) is not None}

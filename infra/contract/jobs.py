@@ -1,7 +1,7 @@
-"""What a job of the chain is, as data: the types of the job table, and what follows from the table and the topic map.
+"""The types of the job table, and what can be derived from the table and the map of topics.
 
-A job is declared once, as a row of `jobs/table.py`. Who follows whom, which consumer groups there are, which process
-runs which job and what a replay needs are computed here from the rows. Nothing here imports Spark or a job's code.
+A job is declared once, as a row of `jobs/table.py`. The graph of the jobs, their consumer groups, the process that runs
+each job and the needs of a replay are derived here from the rows. Nothing here imports Spark or a job's code.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ class Topics(Enum):
     INDEXED = "indexed"  # what goes to Elasticsearch
 
     def of(self, topics: TopicMap) -> tuple[Topic, ...]:
-        """The topics of the group in a map."""
+        """The topics of the group in a map of topics."""
         found: tuple[Topic, ...] = getattr(topics, self.value)
         return found
 
@@ -42,15 +42,15 @@ class Job:
 
     Attributes:
         name: of the job, of its package below `jobs/`, and of its query.
-        reads: topics (by their key in the map) or groups of topics whose records it processes; a replay replays them.
+        reads: its input: topics, by their key in the map, or groups of topics; a replay replays them.
         writes: the topics that it writes, by their key.
         code: `module:object` of what it does: a Transform or a Fold (jobs.runtime.job), or a Service.
-        sink: where its results go.
-        beside: topics that it reads beside its input, and that a replay doesn't replay: looked up, or sent again.
+        sink: where it writes its results.
+        beside: topics that it also reads and that a replay doesn't replay: for look-ups, or with retried dead letters.
         watermarks: the topic for which it writes watermark records by the time of what it read; folds pass on those
             that they read.
         settings: `module:class` of its own settings, if it has any.
-        state_settings: those of its settings by which its state is laid out: a savepoint fits only the same values.
+        state_settings: the settings that its state depends on: a savepoint can only be restored with the same values.
         application: the process in which it runs; its own by default.
         queries: `module:function` (see Queries), if it has other queries than one of its own name.
         realtime: `module:function` that runs its real-time mode, if it has one.
@@ -78,7 +78,7 @@ class Job:
 
     @property
     def uses_spark(self) -> bool:
-        """Whether its application is Spark's; else it is a plain Python process."""
+        """Whether it runs in a Spark application; else it is plain Python."""
         return self.sink != "elasticsearch"
 
     @property
@@ -87,25 +87,25 @@ class Job:
         return self.sink == "kafka"
 
     def inputs(self, topics: TopicMap) -> tuple[Topic, ...]:
-        """The topics that it processes, in a generation's map."""
+        """The topics of its input, in a generation's map."""
         found = [one.of(topics) if isinstance(one, Topics) else (topics[one],) for one in self.reads]
         return tuple(dict.fromkeys(topic for group in found for topic in group))
 
     def reads_of(self, topics: TopicMap) -> Mapping[str, tuple[Topic, ...]]:
-        """The topics that each of its queries reads, by the query's name, which is also its consumer group's."""
+        """The topics that each of its queries reads, by the query's name, which also names its consumer group."""
         return load(self.queries)(topics) if self.queries else {self.name: self.inputs(topics)}
 
     def implementation(self) -> Any:
-        """What `code` names; importing it may take seconds, as it brings Spark."""
+        """The object that `code` names; loading it may take seconds, as it imports Spark."""
         return load(self.code)
 
     def settings_class(self) -> type[BaseSettings] | None:
-        """The class of its own settings, or None."""
+        """The class of its own settings, or None if it has none."""
         return load(self.settings) if self.settings else None
 
 
 def load(entry_point: str) -> Any:
-    """The object that `module:name` stands for."""
+    """Import the object that `module:name` names."""
     module, _, name = entry_point.partition(":")
     return getattr(import_module(module), name)
 
@@ -127,11 +127,11 @@ class JobTable:
         raise UserError(f"job {name!r}: there is none; there are {', '.join(self.names())}")
 
     def names(self) -> tuple[str, ...]:
-        """Of all jobs, the optional ones included."""
+        """The names of all jobs, the optional ones included."""
         return tuple(job.name for job in self.jobs)
 
     def enabled(self, optional: Collection[str] = ()) -> tuple[str, ...]:
-        """The names of the jobs that run where `optional` are switched on.
+        """The names of the jobs that run if the optional jobs `optional` are switched on.
 
         Raises UserError if one of these is no optional job.
         """
@@ -141,7 +141,7 @@ class JobTable:
         return tuple(job.name for job in self.jobs if not job.optional or job.name in optional)
 
     def applications(self, jobs: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The jobs of each application that runs any of `jobs`, both in the table's order."""
+        """The names of `jobs` by application; applications and jobs are in the table's order."""
         found: dict[str, tuple[str, ...]] = {}
         for job in self.jobs:
             if job.name in jobs:
@@ -149,7 +149,7 @@ class JobTable:
         return found
 
     def with_followers(self, name: str, topics: TopicMap, among: Collection[str]) -> tuple[str, ...]:
-        """A job and all of `among` that read, directly or not, what it writes; in the table's order.
+        """A job and those of `among` that read, directly or not, what it writes; in the table's order.
 
         Raises UserError if there is no such job.
         """
@@ -162,7 +162,7 @@ class JobTable:
         return tuple(job.name for job in self.jobs if job.name in found)
 
     def writers(self, key: str) -> tuple[str, ...]:
-        """The names of the jobs that write a topic."""
+        """The names of the jobs that write a topic, given by its key."""
         return tuple(job.name for job in self.jobs if key in job.writes)
 
     def written(self, jobs: Iterable[str]) -> frozenset[str]:
@@ -170,7 +170,7 @@ class JobTable:
         return frozenset(key for name in jobs for key in self[name].writes)
 
     def used(self, jobs: Iterable[str], topics: TopicMap) -> tuple[Topic, ...]:
-        """Every topic that any of these jobs reads or writes: what must be there before one of them starts."""
+        """Every topic that any of these jobs reads or writes: they must exist before one of the jobs starts."""
         found: dict[str, Topic] = {}
         for job in map(self.__getitem__, jobs):
             keys = (*job.beside, *job.writes, *((PROGRESS_TOPIC,) if job.uses_spark else ()))
@@ -180,7 +180,7 @@ class JobTable:
     def topics_in(
         self, topics: TopicMap, generation: str, jobs: Collection[str] | None = None, base: TopicMap | None = None
     ) -> TopicMap:
-        """The map of a generation that runs `jobs` (None: all); what these don't write is `base`'s.
+        """The map of a generation that runs `jobs` (None: all); topics that these don't write are those of `base`.
 
         Raises UserError if the name can't be part of a topic's.
         """
@@ -191,7 +191,7 @@ class JobTable:
         return topics.in_generation(generation, self.written(running) | beside, base or topics)
 
     def check(self, topics: TopicMap) -> None:
-        """Raises UserError unless table and map fit: each topic has a writer, and each topic of the table is there."""
+        """Raises UserError if a topic of the table is missing in the map, or a topic of the map has no writer."""
         for job in self.jobs:
             for key in (*(one for one in job.reads if isinstance(one, str)), *job.beside, *job.writes):
                 if key not in topics.topics:

@@ -1,4 +1,4 @@
-"""A record's Spark schema as JSON Schema, for consumers that don't run Spark."""
+"""Converts the Spark schema of a record to JSON Schema, for consumers that don't use Spark."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ SCALARS: dict[type[DataType], dict[str, Any]] = {
 
 
 def json_schema(name: str, record: StructType) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a record as this version writes it: a null field is absent, others are refused.
+    """The JSON Schema (draft 2020-12) of a record. A field that is null is absent; unknown fields are refused.
 
-    Null is in lists of single values, and in the columns of a table, of which a row has no value.
+    Null is allowed in lists of scalars, and in the columns of a table where a row has no value.
     """
     return {"$schema": DIALECT, "title": name, **_node(record)}
 

@@ -1,8 +1,8 @@
-"""The record schemas of the chain, once: Spark schemas, exported as JSON Schema by `kappa topics schema`.
+"""The schemas of the chain's records: Spark schemas, exported as JSON Schema by `kappa topics schema`.
 
 Times are integers, nanoseconds since the Unix epoch, and end in `_unix_nano` as in OTLP. A field that is null is
-absent from the JSON. A record of a sharded topic that has `watermark_unix_nano` is a *watermark*: it carries no data
-and says that no event earlier than this will follow in its partition.
+absent from the JSON. A record of a sharded topic that has `watermark_unix_nano` is a *watermark record*: it carries no
+data and promises that no event earlier than this time follows in its partition.
 """
 
 from pyspark.sql.types import (
@@ -19,33 +19,29 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from infra.contract.inventory import FACTS
+
 
 def _struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
 def _columns(row: StructType) -> StructType:
-    """A table: a list for each field of a row; null where a row has none."""
+    """A table as columns: a list for each field of a row, with null where a row has no value."""
     return StructType([StructField(field.name, ArrayType(field.dataType)) for field in row.fields])
 
 
 STRINGS = MapType(StringType(), StringType())
 
-INVENTORY_FACTS = _struct(
-    known=BooleanType(),
-    type=StringType(),  # physical | virtual
-    site=StringType(),
-    hypervisor=StringType(),  # of a virtual machine: the physical one that it runs on
-    tenant=StringType(),
-    role=StringType(),
-)
+# A machine's facts as a record has them: `known` says whether the inventory had any.
+INVENTORY_FACTS = _struct(known=BooleanType(), **dict.fromkeys(FACTS, StringType()))
 
 SOURCE = _struct(
     topic=StringType(),
     partition=IntegerType(),
     offset=LongType(),
-    last_offset=LongType(),  # where events of several of its records are together: that of the last, `offset` the first
-    timestamp_unix_milli=LongType(),  # of the first
+    last_offset=LongType(),  # of several coalesced records: the last one's; `offset` is the first one's
+    timestamp_unix_milli=LongType(),  # Kafka timestamp of the (first) record
 )
 
 HISTOGRAM = _struct(
@@ -58,7 +54,7 @@ HISTOGRAM = _struct(
     quantiles=STRINGS,  # of a summary: quantile -> value
 )
 
-# A data point or a log line. What may change from scrape to scrape comes before `series`, what stays the same after it.
+# A data point or a log line. Fields that may change with each scrape come before `series`, constant ones after it.
 EVENT = _struct(
     time_unix_nano=LongType(),
     value=DoubleType(),
@@ -76,12 +72,12 @@ EVENT = _struct(
     attributes=STRINGS,
 )
 
-# Those from `series` on: what stays the same from scrape to scrape.
+# The fields from `series` on, which stay the same from scrape to scrape.
 LABELS = tuple(EVENT.names[EVENT.names.index("series") :])
 
 
 def _event_columns() -> StructType:
-    """EVENT as a table. With `labels`, its columns of LABELS have each row once; it says which row an event has."""
+    """EVENT as a table. With `labels`, those of LABELS have each distinct row once; it is the row of each event."""
     fields = {field.name: field.dataType for field in _columns(EVENT).fields}
     labels = {name: fields.pop(name) for name in LABELS}
     return _struct(**fields, labels=ArrayType(IntegerType()), **labels)
@@ -94,8 +90,8 @@ EVENTS = _struct(
     resource=STRINGS,
     inventory=INVENTORY_FACTS,
     source=SOURCE,
-    retried=BooleanType(),  # rejected once, and sent again after a fix: it may be older than the watermarks before it
-    events=_event_columns(),  # the last in a record: so what is the same in each scrape is the end of its bytes
+    retried=BooleanType(),  # a dead letter that was retried: it may be older than the watermarks before it
+    events=_event_columns(),  # the last field: the constant columns are the end of the bytes, which compress well
     watermark_unix_nano=LongType(),
 )
 
@@ -105,11 +101,11 @@ REJECTED = _struct(
     reason=StringType(),
     source=SOURCE,
     key=BinaryType(),
-    value=BinaryType(),  # the original bytes, base64 in JSON; absent where the record could be decoded
+    value=BinaryType(),  # the original bytes, base64 in JSON; absent if the record could be decoded
     part=IntegerType(),  # which of the record's batches (an OTLP resource, say); absent: all of it
-    batch=StringType(),  # of a record that could be decoded: the rejected events, as JSON of the schema `events`
+    batch=StringType(),  # if the record could be decoded: the rejected events, as JSON of the schema `events`
     machine=StringType(),
-    events=LongType(),  # data points or log lines in it; 1 where that can't be known
+    events=LongType(),  # number of data points or log lines in it; 1 if unknown
 )
 
 # By what a window is measured: each kind has some of these.
@@ -125,15 +121,15 @@ WINDOW = _struct(
     end_unix_nano=LongType(),  # exclusive
 )
 
-# Of the statistics of a record, which are its columns.
+# A row of the table `statistics` in a record of the topic `statistics`.
 STATISTIC = _struct(
     series=StringType(),
     name=StringType(),
     kind=StringType(),  # metric | log
     unit=StringType(),  # of a rate: per second
-    rate=BooleanType(),  # true for a counter: its figures are of its rates a second, `sum` is its growth
+    rate=BooleanType(),  # true for a counter: the statistics are of its rate a second, `sum` is its growth
     attributes=STRINGS,
-    count=LongType(),  # data points or log lines that came
+    count=LongType(),  # number of data points or log lines
     observations=LongType(),  # of a histogram: its own count; sum, mean and percentiles are of these
     sum=DoubleType(),
     mean=DoubleType(),
@@ -284,12 +280,8 @@ ALERTS = _struct(
 
 INVENTORY = _struct(
     machine=StringType(),
-    type=StringType(),
-    site=StringType(),
-    hypervisor=StringType(),
-    tenant=StringType(),
-    role=StringType(),
-    valid_from_unix_nano=LongType(),  # absent: since ever
+    **dict.fromkeys(FACTS, StringType()),
+    valid_from_unix_nano=LongType(),  # absent: from the beginning
     valid_to_unix_nano=LongType(),  # absent: until a later record's valid_from
 )
 
@@ -304,19 +296,19 @@ SCHEMAS: dict[str, StructType] = {
     "inventory": INVENTORY,
 }
 
-# What a decoder of connectors/decoders makes of the Kafka source's rows: one row a machine's batch. Kafka's own
-# columns stay beside it (key, value, topic, partition, offset, timestamp). Either `error` is a code and nothing was
-# decoded, or the events are in `events`, or in `json`, rendered as they will stand in the topic `events`.
+# The output of a decoder (connectors/decoders): one row for each batch of one machine in a Kafka record, beside Kafka's
+# own columns (key, value, topic, partition, offset, timestamp). Either `error` is a code and nothing was decoded, or
+# the events are in `events`, or in `json`, rendered as in the topic `events`.
 DECODED = _struct(
-    batch=IntegerType(),  # which of the batches of one Kafka record
+    batch=IntegerType(),  # number of the batch within its Kafka record
     machine=StringType(),
     kind=StringType(),
     resource=STRINGS,
     events=ArrayType(EVENT),
-    json=StringType(),  # EVENT in columns
-    first_unix_nano=LongType(),  # of `json`: the least and the greatest time, if each event has one, and a finite value
+    json=StringType(),  # the column `events` of EVENTS as JSON
+    first_unix_nano=LongType(),  # of `json`: earliest and latest time, if every event has a time and a finite value
     last_unix_nano=LongType(),
     error=StringType(),
-    count=LongType(),  # with an error: how many events that makes unusable, if that is known
+    count=LongType(),  # with an error: the number of events lost by it, if known
     retried=BooleanType(),
 )

@@ -1,4 +1,4 @@
-"""The map of the chain, read from topics.yaml and checked."""
+"""The map of topics: the declarations of infra/topics.yaml, read and checked."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -31,7 +31,7 @@ def parse_duration(text: object) -> timedelta:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The shortest text that `parse_duration` reads back."""
+    """The duration as text for `parse_duration`, in the largest unit that fits; ValueError if finer than 1 ms."""
     for unit, name in reversed(UNITS.items()):
         count, rest = divmod(duration, timedelta(**{name: 1}))
         if not rest:
@@ -43,7 +43,7 @@ Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
 class Topic(BaseModel):
-    """One topic's declaration. `name` is its name on the broker."""
+    """The declaration of one topic; topics.yaml explains the fields. `name` is the topic's name on the broker."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,12 +75,12 @@ class Topic(BaseModel):
 
     @property
     def is_derived(self) -> bool:
-        """Whether each generation has its own: what jobs write, and what is sent again to them."""
+        """Whether each generation has a topic of its own: those that jobs write, and that of retried dead letters."""
         return not self.written_by or self.per_generation
 
     @property
     def config(self) -> dict[str, str]:
-        """The broker's settings of this topic that the map decides."""
+        """The broker's topic settings that the map determines."""
         config: dict[str, str] = {"cleanup.policy": self.cleanup, "message.timestamp.type": self.timestamp}
         if self.cleanup == "delete":
             config["retention.ms"] = str(self.retention // timedelta(milliseconds=1))
@@ -89,9 +89,10 @@ class Topic(BaseModel):
 
 @dataclass(frozen=True)
 class TopicMap:
-    """All topics by their name in the map, which stays the same in every generation: `topics["events"].name`.
+    """The topics of a generation by their key, which is the same in every generation: `topics["events"].name`.
 
-    `own` are those that this generation writes, where it reads others from the generation that it is based on.
+    `own` are the keys of the topics that the generation writes itself, None for all; it reads the others from the
+    generation that it is based on.
     """
 
     topics: Mapping[str, Topic]
@@ -107,26 +108,26 @@ class TopicMap:
 
     @property
     def telemetry(self) -> tuple[Topic, ...]:
-        """Those that collectors write and that a decoder reads."""
+        """The topics that collectors write and a decoder reads."""
         return tuple(topic for topic in self if topic.format)
 
     @property
     def archived(self) -> tuple[Topic, ...]:
-        """Those that this generation's archive keeps."""
+        """The topics that this generation's archive keeps."""
         return tuple(topic for key, topic in self.topics.items() if topic.archive != "none" and self.owns(key))
 
     @property
     def indexed(self) -> tuple[Topic, ...]:
-        """Those that this generation's indexer puts into Elasticsearch."""
+        """The topics that this generation's indexer writes to Elasticsearch."""
         return tuple(topic for key, topic in self.topics.items() if topic.index and self.owns(key))
 
     @property
     def derived(self) -> tuple[Topic, ...]:
-        """Those that this generation's own jobs write."""
+        """The topics that this generation's own jobs write."""
         return tuple(topic for key, topic in self.topics.items() if topic.is_derived and self.owns(key))
 
     def owns(self, key: str) -> bool:
-        """Whether it is this generation that works on a topic, not the one that it is based on."""
+        """Whether a topic, given by its key, is this generation's own, not that of the one that it is based on."""
         return self.own is None or key in self.own
 
     def in_generation(self, generation: str, own: Collection[str], base: "TopicMap") -> "TopicMap":
@@ -145,7 +146,7 @@ class TopicMap:
 
 
 def load_topics(path: Path | None = None) -> TopicMap:
-    """Read a map; each topic takes its group's values, and the defaults, for what it doesn't say itself.
+    """Read a map; a topic inherits the values of its group, and the defaults, where it has none of its own.
 
     Raises:
         UserError: the file can't be read, or a value is wrong; the message names topic and field.

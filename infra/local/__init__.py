@@ -1,4 +1,4 @@
-"""Real servers without containers, from registry packages."""
+"""Kafka and Elasticsearch as local processes without containers, from registry packages."""
 
 from infra.local.servers import LocalServers
 

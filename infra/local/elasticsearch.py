@@ -29,7 +29,7 @@ AS_NOBODY = (
 
 
 class Elasticsearch(Server):
-    """Elasticsearch on loopback; takes `port` for HTTP and the next one for its transport."""
+    """A one-node Elasticsearch on loopback; it takes `port` for HTTP and the next one for its transport protocol."""
 
     flag = "--elasticsearch-port"
 
@@ -94,7 +94,7 @@ class Elasticsearch(Server):
         return next(fetch("elasticsearch", self.jars).glob("elasticsearch-*"))
 
     def _as_user(self) -> tuple[str, ...]:
-        """Root's prefix; hands the server's folder over to nobody as well."""
+        """The prefix of the command if this process is root's; also gives the server's folder to the user nobody."""
         if os.geteuid() != 0:
             return ()
         for path in (self.folder, *self.folder.rglob("*")):

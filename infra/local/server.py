@@ -1,4 +1,4 @@
-"""One server process: started in its own session, known by a pid file, stopped as a group."""
+"""A local server process: it has its own session, is found by a pid file, and is stopped as a process group."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 
 from infra.errors import UserError
-from infra.processes import undisturbed
+from infra.processes import signals_delayed
 
 STOP_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class Running:
-    """What a pid file says; the start time tells a server from a stranger that got its recycled pid."""
+    """The content of a pid file; the start time (`created`) shows whether another process has the pid now."""
 
     pid: int
     created: float
@@ -36,9 +36,11 @@ class Running:
             return None
 
     def write(self, path: Path) -> None:
+        """Write the pid file."""
         path.write_text(json.dumps(asdict(self)))
 
     def alive(self) -> bool:
+        """Whether the process runs."""
         try:
             process = psutil.Process(self.pid)
             return process.create_time() == self.created and process.status() != psutil.STATUS_ZOMBIE
@@ -46,7 +48,7 @@ class Running:
             return False
 
     def group(self) -> list[psutil.Process]:
-        """The process and its children, also when it is gone and they are not; nobody if a stranger has its pid."""
+        """The process and its children, or the children alone if it has ended; empty if another process has its pid."""
         if self._recycled():
             return []
         return [process for process in psutil.process_iter() if self._leads(process)]
@@ -72,7 +74,7 @@ class Running:
 class Server(ABC):
     """A server with its data, log and pid file below one home folder.
 
-    A subclass says what to prepare, what to run and how to ask whether it is ready.
+    A subclass defines the configuration, the command and the check for readiness.
     """
 
     flag: str  # the option that moves the server to another port
@@ -89,15 +91,15 @@ class Server(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """What a client connects to."""
+        """The address that a client connects to."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise a UserError for what would keep the server from starting: a missing Java, jars or right."""
+        """Raise a UserError if something that the server needs is missing: Java, jars, a permission."""
 
     @abstractmethod
     def prepare(self) -> tuple[list[str | Path], dict[str, str]]:
-        """Write the configuration; return the command and what it needs in its environment."""
+        """Write the configuration; return the command and its additional environment variables."""
 
     @abstractmethod
     def ready(self) -> bool:
@@ -105,12 +107,12 @@ class Server(ABC):
 
     @property
     def running(self) -> Running | None:
-        """The live process, from whichever call or program it was started."""
+        """The running process, whichever program has started it, or None."""
         running = Running.read(self._pid_file)
         return running if running and running.alive() else None
 
     def check_ports(self) -> None:
-        """Raise a UserError if somebody else listens on one of the ports."""
+        """Raise a UserError if another process listens on one of the ports."""
         for port in self.ports:
             if not _free(port):
                 raise UserError(
@@ -118,14 +120,14 @@ class Server(ABC):
                 )
 
     def spawn(self) -> None:
-        """Start the process; it isn't ready yet. A no-op if it runs."""
+        """Start the process without waiting until it is ready; a no-op if it runs."""
         if self.running:
             return
         self.kill()
         command, environment = self.prepare()
         for folder in (self.log.parent, self._pid_file.parent):
             folder.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log, undisturbed():
+        with self.log.open("ab") as log, signals_delayed():
             self._log_start = log.tell()
             process = subprocess.Popen(
                 command,
@@ -140,7 +142,7 @@ class Server(ABC):
             Running(process.pid, created, self.address).write(self._pid_file)
 
     def failed(self) -> UserError:
-        """The error for a server that ended, or did not become ready: the first fault in its log since its start."""
+        """The error for a server that ended or didn't become ready, with the first error in its log since the start."""
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             lines = log.read().decode(errors="replace").splitlines()
@@ -153,14 +155,14 @@ class Server(ABC):
             running.signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """End the process in good order, by force after a while; a no-op if it doesn't run."""
+        """Stop the process: SIGTERM, and SIGKILL after STOP_SECONDS; a no-op if it doesn't run."""
         if running := self.running:
             running.signal(signal.SIGTERM)
             psutil.wait_procs(running.group(), timeout=STOP_SECONDS)
         self.kill()
 
     def kill(self) -> None:
-        """End the process and its children as a power cut would (SIGKILL)."""
+        """Kill the process and its children (SIGKILL)."""
         last = Running.read(self._pid_file)
         if last and (group := last.group()):
             last.signal(signal.SIGKILL)

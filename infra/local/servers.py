@@ -1,4 +1,4 @@
-"""Kafka and Elasticsearch together: up, down, status."""
+"""The embedded Kafka and Elasticsearch as a unit: start, stop, status."""
 
 import shutil
 import time
@@ -24,7 +24,7 @@ def _silent(_server: str, _state: str) -> None:
 
 
 class LocalServers:
-    """The embedded servers of one home folder; any process may build this and find those that run."""
+    """The embedded servers of one home folder; it also finds those that another process has started."""
 
     def __init__(
         self,
@@ -56,10 +56,12 @@ class LocalServers:
 
     @classmethod
     def of(cls, settings: InfraSettings) -> Self:
+        """The servers as the settings declare them."""
         return cls(**settings.model_dump())
 
     @property
     def all(self) -> Sequence[Server]:
+        """Every server, in the order in which they are started."""
         return [self.elasticsearch, *self.kafka]  # the slowest to start first
 
     @property
@@ -69,10 +71,13 @@ class LocalServers:
 
     @property
     def elasticsearch_url(self) -> str:
+        """The URL of Elasticsearch's HTTP API."""
         return self.elasticsearch.address
 
     def up(self, report: Report = _silent) -> None:
-        """Start what doesn't run and wait until all answer. If one fails, those that this call started are stopped.
+        """Start the servers that don't run and wait until all are ready; if one fails, those started here are stopped.
+
+        `report` gets (server, state) at each change.
 
         Raises:
             UserError: a busy port, a full disk, no suitable Java, data of another cluster size, a failed server.
@@ -105,7 +110,7 @@ class LocalServers:
         return [_row(server) for server in self._known()]
 
     def _known(self) -> list[Server]:
-        """Ours, and brokers of a larger cluster in this home."""
+        """These servers, and further brokers of a larger cluster in the same home."""
         return [*self.all, *(KafkaBroker(self.home, 1, node=node, brokers=node) for node in self._other_nodes())]
 
     def _other_nodes(self) -> list[int]:
@@ -144,7 +149,7 @@ class LocalServers:
 
 
 def _stop(servers: Sequence[Server]) -> None:
-    """Together: a broker waits in vain for a quorum that is gone already."""
+    """Stop all at once: a broker that is stopped later would wait in vain for a quorum."""
     for server in servers:
         server.terminate()
     for server in servers:

@@ -1,4 +1,4 @@
-"""The archive job: every topic into Delta, each table by a query of its own."""
+"""The declaration of the archive job: it appends every archived topic to Delta tables, one query for each table."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -17,17 +17,17 @@ _SOURCE = "log"
 
 @dataclass(frozen=True)
 class Tables:
-    """A job that appends the records of its topics to Delta tables."""
+    """The implementation of a job that appends the records of its topics to Delta tables."""
 
     def check_settings(self, own: BaseSettings | None, topics: TopicMap) -> None:
-        """It has none."""
+        """Does nothing: the archive has no settings of its own."""
 
     def sources(self, job: Job, topics: TopicMap) -> Sources:
-        """Of all its queries together: each reads its own topics, all by the same name."""
+        """The topics of all its queries together: each reads its own ones, by the same source name."""
         return {_SOURCE: job.inputs(topics)}
 
     def queries(self, job: Job, context: Context) -> list[Query]:
-        """A query for each table."""
+        """One query for each Delta table."""
         return [_query(table, context) for table in tables(context.topics)]
 
 

@@ -1,4 +1,4 @@
-"""Keeps the archive's tables quick to read: few large files instead of many small ones."""
+"""Maintenance of the archive's Delta tables: compacts small files and removes those that are no longer needed."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
-class Maintained:
-    """What was done to a table: how many files its current version had and has, and how many lie on the disk."""
+class Maintenance:
+    """What was done to a table: files of its current version before and after, files deleted from storage."""
 
     table: str
     files_before: int
@@ -16,11 +16,11 @@ class Maintained:
     removed_from_disk: int
 
 
-def optimize(spark: SparkSession, name: str, path: str) -> Maintained:
-    """Join the small files of the table at `path`, then delete what its former versions alone need.
+def optimize(spark: SparkSession, name: str, path: str) -> Maintenance:
+    """Compact the small files of the table at `path`, then delete the files that only its expired versions use.
 
     Versions are kept for the table's `delta.deletedFileRetentionDuration`, a week unless it is set. Safe beside a
-    running job: joining files changes no row, so Delta lets both commit, and a file that a job has written but not
+    running job: compaction changes no row, so Delta lets both commit, and a file that a job has written but not
     committed yet is younger than that.
     """
     table = DeltaTable.forPath(spark, path)
@@ -28,7 +28,7 @@ def optimize(spark: SparkSession, name: str, path: str) -> Maintained:
     table.optimize().executeCompaction()
     on_disk = _on_disk(spark, path)
     table.vacuum()
-    return Maintained(name, before, _files(table), on_disk - _on_disk(spark, path))
+    return Maintenance(name, before, _files(table), on_disk - _on_disk(spark, path))
 
 
 def _files(table: DeltaTable) -> int:

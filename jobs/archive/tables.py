@@ -1,4 +1,4 @@
-"""Which Delta tables the archive keeps: the log itself, and one with typed columns for each topic that people query."""
+"""The Delta tables of the archive: `log` has the raw records of every topic, parsed tables have typed columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from infra.contract.topics import Topic, TopicMap
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table and the topics that fill it; `parsed` is the topic whose record's fields are its columns."""
+    """A Delta table and the topics that fill it; a parsed table has the fields of the topic `parsed` as columns."""
 
     name: str
     topics: tuple[Topic, ...]
@@ -17,12 +17,12 @@ class Table:
 
     @property
     def query(self) -> str:
-        """The name of the query that fills it."""
+        """The name of the streaming query that fills the table."""
         return f"archive.{self.name}"
 
 
 def tables(topics: TopicMap) -> tuple[Table, ...]:
-    """The log of every archived topic, and the parsed tables."""
+    """The table `log` and the parsed tables of a generation's topics."""
     log = Table("log", topics.archived, ("topic", "date"))
     parsed = [
         Table(key, (topic,), ("date",), topic)

@@ -1,4 +1,4 @@
-"""Kafka's rows as the rows of a Delta table."""
+"""The transform of the archive: rows of Kafka to rows of a Delta table."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,7 +9,7 @@ from jobs.archive.tables import Table
 
 
 def rows(kafka: DataFrame, table: Table) -> DataFrame:
-    """Kafka's columns with the day of the record; of a parsed table the record's fields in place of its bytes."""
+    """Kafka's columns and `date`, the day of the Kafka timestamp; for a parsed table the fields, not the bytes."""
     raw = kafka.select(
         "topic",
         "partition",
@@ -24,7 +24,7 @@ def rows(kafka: DataFrame, table: Table) -> DataFrame:
 
 
 def parse(raw: DataFrame, topic: Topic) -> DataFrame:
-    """The record's fields beside where it stands in the log; watermarks, which have no key, are left to the log."""
+    """The fields of the records, with date, timestamp, topic, partition, offset; without watermarks (no key)."""
     assert topic.schema_name
     schema = SCHEMAS[topic.schema_name]
     text = F.col("value").cast("string")

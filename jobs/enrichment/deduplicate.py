@@ -1,26 +1,28 @@
-"""Removes what the real-time mode wrote twice: for a consumer that reads partitions of `events` in order."""
+"""Recognises the records that the real-time mode wrote twice, for consumers that read a partition in order."""
 
 from typing import Any
 
 
-class Once:
-    """Tells new records of one partition of `events` from repeated ones, with a few numbers of state.
+class Deduplicator:
+    """Recognises duplicates in one partition of `events`; its state is one offset for each source partition.
 
-    Records of one source partition come in the order of their offsets; after a failure the mode begins again at an
-    earlier offset. So what isn't beyond the last place seen of its source partition is a repetition. A micro-batch
-    job's records need none of this, nor do they mind it; retried records (`retried`) stand outside that order.
+    Records of one source partition come in the order of their source offsets; after a failure the real-time mode starts
+    again at an earlier offset. So a record whose source offset isn't beyond the last one seen is a duplicate. The
+    micro-batch mode writes no duplicates, so all of its records pass. Retried dead letters (`retried`) are outside the
+    order of offsets and always pass.
     """
 
     def __init__(self) -> None:
+        # (topic, partition) -> the offset, and the number of the batch within that record, of the last new one
         self._last: dict[tuple[str, int], tuple[int, int]] = {}
 
     def is_new(self, record: dict[str, Any]) -> bool:
-        """Whether this is the first time; watermarks and retried records always are."""
+        """Whether a record, as parsed JSON, was not seen before; always true for watermarks and retried records."""
         if "source" not in record or record.get("retried"):
             return True
         source, number = record["source"], int(record["id"].rsplit("-", 1)[1])
-        partition, place = (source["topic"], source["partition"]), (source["offset"], number)
-        if place <= self._last.get(partition, (-1, -1)):
+        partition, offset = (source["topic"], source["partition"]), (source["offset"], number)
+        if offset <= self._last.get(partition, (-1, -1)):
             return False
-        self._last[partition] = place
+        self._last[partition] = offset
         return True

@@ -1,8 +1,9 @@
-"""The inventory as a lookup table: what each machine is, with the history of it.
+"""The inventory as a lookup table: the facts of each machine (type, site, hypervisor, tenant, role) with their history.
 
 The `inventory` topic is compacted by machine and `valid_from`, so every change of a machine's facts stays in it. A fact
-applies to an event if it was valid at the event's time and had reached the broker before the event did. Both clocks are
-in the log, so a replay finds the same facts.
+applies to an event if it was valid at the event's time and had reached the broker before the event did. Both times are
+in the log, so a replay finds the same facts. A `Fact` is a dict of the facts and when they hold, in ns since the epoch:
+`valid_from`, `valid_to` (None: no end) and `known_from` (when the broker received them).
 """
 
 from collections import defaultdict
@@ -18,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.kafka.client import make_admin, make_consumer
 from connectors.kafka.offsets import latest_offsets
 from connectors.kafka.security import client_config
+from infra.contract.inventory import FACTS
 from infra.contract.offsets import Offsets
 
 log = structlog.get_logger()
 
-FACTS = ("type", "site", "hypervisor", "tenant", "role")
 _HISTORY = pa.struct(
     [
         ("valid_from", pa.int64()),
@@ -37,7 +38,7 @@ Fact = dict[str, Any]
 
 
 class InventoryFollower:
-    """Reads the topic to its end, again and again."""
+    """Keeps the facts of all machines in memory; each `catch_up` reads the topic on to its present end."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
@@ -49,7 +50,7 @@ class InventoryFollower:
         self._admin = make_admin(client_config(bootstrap))
 
     def catch_up(self) -> bool:
-        """Read to the end of the topic as it is now; whether there was anything new."""
+        """Read up to the present end of the topic; returns whether there were new records."""
         ends = latest_offsets(self._admin, self._partitions)
         changed = False
         while self._is_behind(ends):
@@ -63,14 +64,14 @@ class InventoryFollower:
         return changed
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the connection to the broker."""
         self._consumer.close()
 
     def _is_behind(self, ends: Offsets) -> bool:
-        """By the consumer's position, which also steps over what compaction has removed."""
-        positions = self._consumer.position([TopicPartition(*partition) for partition in ends])
-        ahead = ((position.offset, ends[position.topic, position.partition]) for position in positions)
-        return any(offset < end for offset, end in ahead if end)
+        """Whether there are records to read: the consumer's position also passes offsets that compaction removed."""
+        reached = self._consumer.position([TopicPartition(*partition) for partition in ends])
+        offsets = ((one.offset, ends[one.topic, one.partition]) for one in reached)
+        return any(offset < end for offset, end in offsets if end)
 
     def _take(self, message: Message) -> None:
         try:
@@ -81,8 +82,8 @@ class InventoryFollower:
         self.facts[machine][fact["valid_from"]] = fact
 
 
-def follow_facts(bootstrap: str, topic: str) -> dict[str, dict[int, Fact]]:
-    """All facts as of now: machine -> valid_from -> fact."""
+def read_facts(bootstrap: str, topic: str) -> dict[str, dict[int, Fact]]:
+    """Read the whole topic: machine -> valid_from in ns -> fact."""
     follower = InventoryFollower(bootstrap, topic)
     try:
         follower.catch_up()
@@ -92,7 +93,7 @@ def follow_facts(bootstrap: str, topic: str) -> dict[str, dict[int, Fact]]:
 
 
 class InventoryTable:
-    """The inventory as a DataFrame, rebuilt only when something has changed."""
+    """The inventory as a cached DataFrame, which is rebuilt only when the topic has new records."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, topic: str) -> None:
         self.spark = spark
@@ -100,7 +101,7 @@ class InventoryTable:
         self._frame: DataFrame | None = None
 
     def frame(self) -> DataFrame:
-        """One row a machine: machine, history (newest first); with all that was known before this call."""
+        """One row a machine (columns: see SCHEMA), with every record that was in the topic before this call."""
         changed = self._follower.catch_up()
         if self._frame is None or changed:
             self._rebuild()
@@ -116,7 +117,10 @@ class InventoryTable:
 
 
 def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
-    """(machine, fact) of an inventory record. Raises ValueError, KeyError or TypeError if it is none."""
+    """The (machine, fact) of a record of `inventory`; `received_ms` is its Kafka timestamp.
+
+    Raises ValueError, KeyError or TypeError if `value` is no such record.
+    """
     record = orjson.loads(value or b"")
     fact: Fact = {name: record.get(name) for name in FACTS}
     fact["valid_from"] = int(record.get("valid_from_unix_nano") or 0)
@@ -126,7 +130,7 @@ def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
 
 
 def history(facts: Iterable[Fact]) -> list[Fact]:
-    """One machine's facts, newest first; each ends where the next begins, unless it says so itself."""
+    """One machine's facts, newest first: each ends where the next one begins, or at its own earlier `valid_to`."""
     newest_first = sorted(facts, key=lambda fact: -fact["valid_from"])
     ends = [None, *(fact["valid_from"] for fact in newest_first[:-1])]
     return [

@@ -1,4 +1,4 @@
-"""The declaration of the enrichment job."""
+"""The declaration of the enrichment job: its streams, how they are decoded, and the transform of each micro-batch."""
 
 from functools import reduce
 
@@ -15,13 +15,17 @@ from jobs.runtime.job import BatchTransform, Context, Sources, Transform
 
 
 def _streams(topics: TopicMap) -> Sources:
-    """Each format's topics as a stream of its own; what is sent again, once for each format and once for events."""
+    """The topics of each stream by its name.
+
+    There is one for each wire format. Retried dead letters have one for each format, and one for those that had been
+    decoded before they were rejected.
+    """
     by_format = topics_by_format(topics.telemetry)
     return {**by_format, **{f"retry_{name}": (topics[RETRY],) for name in (*by_format, "events")}}
 
 
 def _build(context: Context) -> DataFrame:
-    """Each stream through its format's decoder. One without new records costs nothing."""
+    """Decode each stream by its format and unite them; a stream without new records costs nothing."""
     streams, formats = _streams(context.topics), topics_by_format(context.topics.telemetry)
     decoded = [decoder_of(name).decode(context.stream(name, streams[name])) for name in formats]
     retries = context.without_replay()
@@ -35,7 +39,7 @@ def _build(context: Context) -> DataFrame:
 
 
 def _each_batch(context: Context) -> BatchTransform:
-    """Join with the inventory as it is now, and address what comes out."""
+    """The transform of a micro-batch: enrich the decoded rows with the inventory as it is now."""
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
     enrich = enrichment(topics, gathered)

@@ -1,9 +1,9 @@
-"""`kappa run enrichment --realtime`: events in milliseconds instead of a batch later, with a weaker promise.
+"""`kappa run enrichment --realtime`: events within milliseconds instead of a micro-batch later, at least once.
 
 Spark's real-time trigger keeps its tasks running over a long batch and writes each record as it comes. It runs neither
 Python nor `foreachBatch`, so this mode has only the decoders that need no Python (no protobuf), the same
-transform, and Spark's own Kafka sink: at least once, no watermarks, Kafka's time of writing.
-docs/explanation/real-time.md says what follows from it.
+transform, and Spark's own Kafka sink: at least once, without watermark records, and with the time of writing as Kafka
+timestamp. docs/explanation/real-time.md says what follows from it.
 """
 
 import threading
@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType
 
 from connectors.decoders.registry import decoder_of
 from infra.contract.topics import Topic, TopicMap
-from jobs.enrichment.inventory import SCHEMA, Fact, follow_facts, history
+from jobs.enrichment.inventory import SCHEMA, Fact, history, read_facts
 from jobs.enrichment.retry import topics_by_format
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import Context
@@ -29,7 +29,7 @@ NAME = "enrichment-realtime"
 
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
-    """Run until `stop` is set. Blocks. Raises what the query failed with."""
+    """Run the real-time query until `stop` is set. Blocks. Raises the exception that the query failed with."""
     settings = _with_a_core_for_each_partition(settings, topics)
     queries: Queries = {}
     with MetricsServer(settings, lambda: unhealthy(queries)):
@@ -37,7 +37,7 @@ def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
 
 
 def start(context: Context) -> Queries:
-    """The one query of this mode."""
+    """Start the query of this mode; returns it by its name."""
     settings = context.settings
     writer = (
         records(context)
@@ -54,30 +54,30 @@ def start(context: Context) -> Queries:
 
 
 def records(context: Context) -> DataFrame:
-    """Addressed records for Spark's Kafka sink."""
+    """The enriched records as Spark's Kafka sink takes them: columns topic, key, value, headers."""
     decoded = [
         decoder_of(name).decode(context.stream(name, topics, bounded=False))
         for name, topics in topics_by_format(readable(context.topics)).items()
     ]
-    facts = follow_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
+    facts = read_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
     enriched = enrichment(context.topics)(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts))
     return enriched.select("topic", "key", "value", "headers")
 
 
 def readable(topics: TopicMap) -> list[Topic]:
-    """The telemetry topics that this mode can decode."""
+    """The telemetry topics whose decoder needs no Python: those that this mode can read."""
     return [topic for topic in topics.telemetry if topic.format and not decoder_of(topic.format).needs_python]
 
 
 def inventory(spark: SparkSession, facts: dict[str, dict[int, Fact]]) -> DataFrame:
-    """The facts as of now, as a table of constants: this mode can't join with a table that lies in memory."""
+    """The inventory (columns: SCHEMA) as a literal in the plan: the real-time mode can't join with a cached table."""
     rows = [{"machine": machine, "history": history(known.values())} for machine, known in facts.items()]
     parsed = F.from_json(F.lit(orjson.dumps(rows).decode()), ArrayType(from_arrow_schema(SCHEMA)))
     return spark.range(1).select(F.inline(parsed))
 
 
 def _with_a_core_for_each_partition(settings: Settings, topics: TopicMap) -> Settings:
-    """On a local master, threads stand in for cores: each reads one partition for the whole batch, waiting mostly."""
+    """The settings with a thread for each partition on a local master: a real-time task reads a single partition."""
     if not settings.spark_master.startswith("local"):
         return settings
     partitions = sum(topic.partitions for topic in readable(topics))

@@ -1,8 +1,8 @@
-"""Rejected records that are sent again: what `kappa rejected retry` writes, and how enrichment reads it.
+"""The redrive of dead letters: how enrichment reads what `kappa rejected retry` has written to `events.retry`.
 
-They go to `events.retry`, a topic with the sender's clock: each has the Kafka time of the original record, and
-headers that say where that one stands. So ids, limits and lateness come out as they would have. Only this program
-writes the topic; on the telemetry topics, such headers would let any collector choose its own clock.
+Each record of that topic has the Kafka timestamp of the original record, and headers with the original topic, partition
+and offset. So ids and lateness come out as they would have at first. Only `kappa rejected retry` writes the topic: on
+the telemetry topics, such headers would let any collector choose its own clock.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,15 +18,15 @@ from infra.contract.topics import Topic, TopicMap
 
 TOPIC = "events.retry"
 SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET = (f"kappa.retry.{name}" for name in ("topic", "partition", "offset"))
-PART = "kappa.retry.part"  # only this one of the record's batches: the others went through
+PART = "kappa.retry.part"  # the number of the one batch of the record that was rejected; the others were accepted
 EVENTS_ONLY = "kappa.retry.events"  # the value is not the original bytes but the rejected events
 
 
 def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFrame:
-    """Rows of `events.retry` as if they came from their own topic: schemas.DECODED, `retried`.
+    """The rows of `events.retry`, decoded as if they came from their original topics: Kafka's columns, schemas.DECODED.
 
-    `read(name)` gives the topic's rows, with headers. Each decoder needs a reading of its own: Spark refuses a stream
-    that is used twice, and the topic is nearly always empty.
+    `read(name)` gives a new stream of the topic's rows, with headers, for a format or for `events`. Each decoder needs
+    a stream of its own, as Spark refuses one that is used twice; the topic is nearly always empty.
     """
     formats = [
         decoder_of(name).decode(_restored(read(name)).where(~_is_events() & F.col("topic").isin(_names(spoken))))
@@ -45,6 +45,7 @@ def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFr
 
 
 def _restored(df: DataFrame) -> DataFrame:
+    """Kafka's columns as the original record had them, from the headers."""
     return df.select(
         "key",
         "value",
@@ -62,7 +63,7 @@ def _is_events() -> Column:
 
 
 def topics_by_format(telemetry: Iterable[Topic]) -> dict[str, tuple[Topic, ...]]:
-    """The topics that speak each format."""
+    """The telemetry topics of each wire format, by the format's name."""
     found: dict[str, tuple[Topic, ...]] = {}
     for topic in telemetry:
         assert topic.format
@@ -79,7 +80,7 @@ def _header(name: str) -> Column:
 
 
 def _events(df: DataFrame, known: Column) -> DataFrame:
-    """The rejected part of a batch that had been decoded; and what nobody here has written."""
+    """Rows of dead letters that had been decoded; one that `kappa rejected retry` did not write gets an error code."""
     batch = F.from_json(F.col("value").cast("string"), EVENTS.simpleString())
     decoded = {
         "batch": F.element_at(F.split(batch["id"], "-"), -1).try_cast("int"),

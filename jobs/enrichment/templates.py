@@ -1,8 +1,8 @@
 """Log templates: a line with its variable parts masked, from that line alone.
 
 There is no state and no training, so the same line gives the same template in any order, on any machine and after any
-restart. What this gives up beside a clustering miner (Drain, LogPAI): a variable that looks like an ordinary word stays
-in the template unless its place shows it (after `user`, `for`, `=`).
+restart. The price, compared with a clustering miner (Drain, LogPAI): a variable that looks like an ordinary word stays
+in the template unless its context shows it (after `user`, `for`, `=`).
 
 One table of masks serves Spark and Python; it keeps to what Java's and Python's regular expressions have in common, on
 ASCII character classes, without nested repetition, so that the time is linear in the line.

@@ -1,7 +1,7 @@
-"""Enrichment: decoded batches in, addressed records out. Built-in expressions only.
+"""The transform of enrichment: decoded rows in, records with their topic and partition out. Built-in expressions only.
 
-Every data point and log line goes to exactly one of `events`, `events.late` and `events.rejected`, by what the log
-itself says: the event's own time against the timestamp that the broker gave its record.
+Every data point and log line goes to exactly one of `events`, `events.late` and `events.rejected` (the dead letters).
+Which one depends on the log alone: on the event's own time and the Kafka timestamp of its record.
 """
 
 from collections.abc import Callable
@@ -11,17 +11,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
-from infra.contract.schemas import EVENTS, INVENTORY_FACTS
+from infra.contract.inventory import FACTS
+from infra.contract.schemas import EVENTS
 from infra.contract.topics import TopicMap
 from jobs.enrichment.coalesce import Step, apart
 from jobs.enrichment.templates import template
 
 SCHEMA_VERSION = "events/3"
 UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted
-# A raw record larger than this is kept in part: the whole one still stands at its source offset.
+# A dead letter keeps at most so many bytes of the original record, which is still at its source offset.
 REJECTED_BYTES = 1_000_000
-REJECTED_NAME = 1_000  # and so much of a key or a machine's name
-# What is larger when it is rendered is rejected: neither the sink nor the brokers (10 MB) would take it.
+REJECTED_NAME = 1_000  # characters of a key or a machine's name
+# A record whose JSON is larger is rejected: sink and brokers take at most 10 MB.
 RECORD_BYTES = 9_000_000
 
 _COLUMNS = EVENTS["events"].dataType.simpleString()
@@ -41,8 +42,8 @@ def enrichment(topics: TopicMap, gather: Callable[[], Step] = apart) -> Enrichme
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
-    jobs/enrichment/inventory.py). `gather` says what of them becomes one record. The columns are made here, once: their
-    thousands of calls to the JVM would cost each micro-batch 0.7 s.
+    jobs/enrichment/inventory.py). `gather` makes the step that coalesces rows into records. The column expressions are
+    built here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s.
     """
     limits = topics.telemetry
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
@@ -64,6 +65,7 @@ def _by_topic(limits: dict[str, timedelta]) -> Column:
 
 
 def _verdict(event: Column) -> Column:
+    """Where one event goes: `ok`, `late`, or the code for which it is rejected."""
     time, value = event["time_unix_nano"], event["value"]
     is_metric = F.col("kind") == "metric"
     return (
@@ -77,10 +79,10 @@ def _verdict(event: Column) -> Column:
 
 
 def _split_by_verdict() -> Step:
-    """One row for each verdict in a batch, with its share of the events; an undecoded record keeps its error.
+    """Split each row into one for each verdict of its events; a row that couldn't be decoded has its error as verdict.
 
-    Nearly every batch is of one verdict. If its events come rendered (`json`), the range of their times tells so, and
-    they stay as they are; otherwise they are judged one by one.
+    Nearly always all events of a row have the same verdict. If the decoder has rendered them (`json`), the range of
+    their times shows that, and they stay as they are; otherwise each event is judged.
     """
     in_time = (F.col("first_unix_nano") >= F.col("received") - F.col("lateness")) & (
         F.col("last_unix_nano") <= F.col("received") + F.col("future")
@@ -108,7 +110,7 @@ def _split_by_verdict() -> Step:
 
 
 def _join_inventory() -> Enrichment:
-    """Add the facts that were valid at the batch's first event and known when the broker received it."""
+    """Add `inventory`: the facts that were valid at the row's first event and known when the broker received it."""
     first = F.coalesce(F.array_min("events.time_unix_nano"), F.col("first_unix_nano"))
 
     def applies(fact: Column) -> Column:
@@ -122,8 +124,7 @@ def _join_inventory() -> Enrichment:
     fact = F.when(F.size("history") == 1, F.when(applies(only), only)).otherwise(
         F.get(F.filter("history", applies), F.lit(0))
     )
-    names = [field for field in INVENTORY_FACTS.names if field != "known"]
-    facts = F.struct(fact.isNotNull().alias("known"), *(fact[name].alias(name) for name in names))
+    facts = F.struct(fact.isNotNull().alias("known"), *(fact[name].alias(name) for name in FACTS))
 
     def join(df: DataFrame, inventory: DataFrame) -> DataFrame:
         joined = df.withColumn("first", first).join(F.broadcast(inventory), on="machine", how="left")
@@ -133,7 +134,7 @@ def _join_inventory() -> Enrichment:
 
 
 def _with_templates(events: Column) -> Column:
-    """Log lines with their template, which is also their series; OTLP's may have no body."""
+    """Log lines with their template, which is also their series; a line of OTLP may have no body."""
     templates = F.transform(events, lambda event: template(F.coalesce(event["body"], F.lit(""))))
     return F.zip_with(
         events, templates, lambda event, found: event.withField("template", found).withField("series", found)
@@ -141,15 +142,9 @@ def _with_templates(events: Column) -> Column:
 
 
 def _to_records(topics: TopicMap) -> Step:
-    source = F.concat_ws("/", "topic", "partition", F.concat_ws("-", "offset", "last_offset"))
+    """The records in the columns that the transactional sink takes, from rows of one verdict with their inventory."""
     is_rejected = ~F.col("verdict").isin("ok", "late")
-    value = F.when(is_rejected, _rejected_json(_rejected_part())).otherwise(_events_json())
-    target = (
-        F.when(F.col("verdict") == "ok", topics["events"].name)
-        .when(is_rejected, topics["events.rejected"].name)
-        .otherwise(topics["events.late"].name)
-    )
-    is_unknown = ~F.col("inventory.known") & (F.col("kind") != "control")
+    value = F.when(is_rejected, _rejected_json(_rejected_content())).otherwise(_events_json())
     events = F.when(F.col("kind") == "log", _with_templates(F.col("events"))).otherwise(F.col("events"))
     addressed = {"events": events, "source": _source(), "batch_id": _batch_id()}
     head = F.to_json(
@@ -157,9 +152,28 @@ def _to_records(topics: TopicMap) -> Step:
     ).cast("binary")  # of text, Spark would count the characters
     is_huge = F.octet_length("record") + F.coalesce(F.octet_length("machine"), F.lit(0)) > RECORD_BYTES
     judged = F.when(is_huge, TOO_LARGE).otherwise(F.col("verdict"))
-    written = (
+    written = _addressed(topics, is_rejected, is_huge)
+    return lambda df: (
+        df.withColumns(addressed)
+        .withColumn("head", head)  # a step of its own: Spark would render it twice, to know its length
+        .withColumn("record", value)
+        .withColumn("verdict", judged)
+        .select(*written)
+    )
+
+
+def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[Column, ...]:
+    """The columns of connectors.sinks.kafka, from those of a row and its `record`."""
+    source = F.concat_ws("/", "topic", "partition", F.concat_ws("-", "offset", "last_offset"))
+    target = (
+        F.when(F.col("verdict") == "ok", topics["events"].name)
+        .when(is_rejected, topics["events.rejected"].name)
+        .otherwise(topics["events.late"].name)
+    )
+    is_unknown = ~F.col("inventory.known") & (F.col("kind") != "control")
+    return (
         target.alias("topic"),
-        # Control events stand where their machines' events do.
+        # A control event goes to the partition that has the events of its machines.
         F.when(~is_rejected & (F.col("kind") == "control"), F.col("partition")).alias("partition"),
         F.when(is_rejected, source).otherwise(F.col("machine")).alias("key"),
         F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
@@ -169,13 +183,6 @@ def _to_records(topics: TopicMap) -> Step:
         F.col("partition").alias("source_partition"),
         F.unix_millis("newest").alias("source_timestamp_ms"),
         F.when(is_rejected, F.col("verdict")).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
-    )
-    return lambda df: (
-        df.withColumns(addressed)
-        .withColumn("head", head)  # a step of its own: Spark would render it twice, to know its length
-        .withColumn("record", value)
-        .withColumn("verdict", judged)
-        .select(*written)
     )
 
 
@@ -193,7 +200,7 @@ def _header(name: str, value: Column) -> Column:
 
 
 def _events_json() -> Column:
-    """A record of the schema `events`, its events put in as they are rendered."""
+    """The JSON of a record of the schema `events`; events that the decoder has rendered are inserted as they are."""
     head = F.col("head")
     events = F.when(F.col("events").isNull(), F.col("json")).otherwise(F.to_json(event_columns(F.col("events"))))
     parts = (F.substring(head, F.lit(1), F.octet_length(head) - 1), F.lit(',"events":'), events, F.lit("}"))
@@ -201,7 +208,7 @@ def _events_json() -> Column:
 
 
 def _rejected_json(content: dict[str, Column]) -> Column:
-    """A record of the schema `rejected`; `content` is what there is of the original."""
+    """The JSON of a dead letter (schema `rejected`); `content` are the columns that hold the original."""
     code = F.col("verdict")
     reasons = F.create_map(*(F.lit(text) for pair in _REASONS.items() for text in pair))
     reason = F.coalesce(F.try_element_at(reasons, code), F.concat(F.lit("could not be decoded: "), code))
@@ -213,8 +220,8 @@ def _rejected_json(content: dict[str, Column]) -> Column:
     return F.to_json(F.struct(*named, "source", *names, count))
 
 
-def _rejected_part() -> dict[str, Column]:
-    """The original bytes, or the events of a record that was decoded."""
+def _rejected_content() -> dict[str, Column]:
+    """What a dead letter keeps: the original bytes, or the rejected events if the record could be decoded."""
     undecoded = F.col("error").isNotNull()
     return {
         "value": F.when(undecoded, F.substring("value", 1, REJECTED_BYTES)),

@@ -1,4 +1,4 @@
-"""From Kafka messages to documents and to rejected records: pure, no server."""
+"""Converts Kafka messages to Elasticsearch documents, and what can't be converted to dead letters; without any I/O."""
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
@@ -10,13 +10,13 @@ import orjson
 from jobs.indexer import documents
 from jobs.indexer.documents import Document
 
-Kind = str  # of documents: what the map of topics calls `index`
-Key = tuple[Kind, str]
+Kind = str  # of documents: `index` in the map of topics
+Key = tuple[Kind, str]  # of a document: its kind and its id
 
-LIVES: tuple[Kind, ...] = ("novelties", "incidents")  # of them several records make one document
+MERGED: tuple[Kind, ...] = ("novelties", "incidents")  # several records (start, updates, end) make one document
 UNREADABLE = "unreadable_record"
 REFUSED = "elasticsearch_refused"
-# In base64, within a rejected record, it has to fit into Kafka's 1 MB; `source` says where the rest is.
+# A dead letter, with these bytes in base64, has to fit into Kafka's 1 MB; `source` says where all of them are.
 KEPT_BYTES = 500_000
 REASON_CHARACTERS = 2_000
 
@@ -30,7 +30,7 @@ CONVERTERS: dict[Kind, Callable[[documents.Record], dict[str, Document]]] = {
 
 @dataclass(frozen=True)
 class Message:
-    """What was read at one place of a topic; without a value it is a tombstone or only says how far reading came."""
+    """A consumed message. Without a value it is a tombstone, or the end of a partition and only has offsets."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why (a part of) one message didn't become documents."""
+    """Why a message, or some of its documents, could not be indexed; `code` is that of the dead letter."""
 
     message: Message
     code: str
@@ -52,14 +52,14 @@ class Fault:
 
 @dataclass
 class Batch:
-    """The documents of some messages, each with the last message that it came from, and the messages without any."""
+    """The documents made of some messages, the last message of each document, and the messages that failed."""
 
     documents: dict[Key, Document] = field(default_factory=dict)
     origins: dict[Key, Message] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
     def add(self, kind: Kind, message: Message, value: bytes) -> None:
-        """Add the documents of one message's value; states of one novelty or incident become one document."""
+        """Convert the value of one message and add its documents; a value that can't be converted becomes a fault."""
         try:
             converted = CONVERTERS[kind](orjson.loads(value))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -70,13 +70,13 @@ class Batch:
             self.origins[kind, identity] = message
 
     def merge(self, key: Key, document: Document) -> None:
-        """Join a document with the one that's there; only LIVES have more than one state."""
+        """Add a document; one of the kinds MERGED is merged with an earlier one of its id, any other replaces it."""
         known = self.documents.get(key)
-        self.documents[key] = documents.merge(known, document) if known and key[0] in LIVES else document
+        self.documents[key] = documents.merge(known, document) if known and key[0] in MERGED else document
 
 
 def convert(messages: Iterable[Message], kinds: Mapping[str, Kind]) -> Batch:
-    """The documents of messages; `kinds` says by topic what they are."""
+    """The documents of messages; `kinds` gives the kind of documents by topic."""
     batch = Batch()
     for message in messages:
         if message.value is not None:
@@ -85,9 +85,9 @@ def convert(messages: Iterable[Message], kinds: Mapping[str, Kind]) -> Batch:
 
 
 def reject(fault: Fault, events: int) -> dict[str, Any]:
-    """The record for events.rejected (schemas.REJECTED); `events` documents of the message were lost to the fault.
+    """The dead letter (schemas.REJECTED) of a message of which `events` documents could not be indexed.
 
-    Its id comes from the message's place alone: told again, it can be recognised.
+    Its id is made of the message's topic, partition and offset alone, so that a duplicate can be recognised.
     """
     message = fault.message
     record = {

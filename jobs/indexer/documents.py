@@ -1,7 +1,8 @@
-"""What a record becomes in Elasticsearch: pure functions from a record to its documents.
+"""The Elasticsearch documents of a record: pure functions from the parsed JSON of a record to its documents by id.
 
-A document's id comes from its record's id, so a repeated record overwrites itself. Times are milliseconds since the
-Unix epoch; `@timestamp` is the time that a person browses by. Their fields are those of the `*.template.json`.
+A document's id comes from its record's id, so a record that is written again overwrites its documents. Times are
+milliseconds since the Unix epoch; `@timestamp` is the time by which Kibana filters. The fields are those of the index
+templates, `*.template.json`.
 """
 
 import base64
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infra.contract.columnar import to_rows
+from infra.contract.inventory import FACTS
 from infra.contract.schemas import WINDOW
 
 Record = Mapping[str, Any]
@@ -18,19 +20,19 @@ Document = dict[str, Any]
 PHASES = ("start", "update", "end")
 TEXT_BYTES = 8192
 
-_FACTS = ("known", "type", "site", "hypervisor", "tenant", "role")
+_INVENTORY = ("known", *FACTS)
 _SERIES = ("series", "name", "kind", "unit")
 _WINDOW = tuple(name for name in WINDOW.names if not name.endswith("_unix_nano"))
-_FIGURES = ("sum", "mean", "variance", "min", "max", "first", "last", "p50", "p95", "p99", "missing")
-_STATISTIC = ("rate", "count", "observations", *_FIGURES, "severity_number")
+_MEASURES = ("sum", "mean", "variance", "min", "max", "first", "last", "p50", "p95", "p99", "missing")
+_STATISTIC = ("rate", "count", "observations", *_MEASURES, "severity_number")
 _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "expected_high", "peaked")
 _INCIDENT = ("phase", "machines", "novelties", "verdicts", "score", "causes", "text")
 _MEMBER = ("novelty", "machine", "verdict", "series", "score")
-_STORY = ("verdict", "phase", "text", "feedback", "statistic", "window_seconds", "contributing", "contributors")
+_DESCRIPTION = ("verdict", "phase", "text", "feedback", "statistic", "window_seconds", "contributing", "contributors")
 
 
 def statistics(record: Record) -> dict[str, Document]:
-    """The documents of one machine's window by id: one a series; none for a watermark or a control event.
+    """The documents of one machine's window, one for each series; none for a watermark or a control event.
 
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.STATISTICS.
@@ -41,7 +43,7 @@ def statistics(record: Record) -> dict[str, Document]:
     shared = {
         "@timestamp": _milli(window["end_unix_nano"]),
         "machine": record["machine"],
-        **_picked(record.get("inventory"), _FACTS),
+        **_picked(record.get("inventory"), _INVENTORY),
         "window": {
             **_picked(window, _WINDOW),
             "start": _milli(window["start_unix_nano"]),
@@ -55,7 +57,7 @@ def statistics(record: Record) -> dict[str, Document]:
 
 
 def rejected(record: Record) -> dict[str, Document]:
-    """The one document of a rejected record: why, whence, and what it held as text, cut to 8 kB.
+    """The document of a dead letter: its code, reason and source, and the original as text of at most 8 kB.
 
     Raises:
         KeyError, TypeError, ValueError: the record doesn't have the form of schemas.REJECTED.
@@ -76,9 +78,7 @@ def rejected(record: Record) -> dict[str, Document]:
 
 
 def novelties(record: Record) -> dict[str, Document]:
-    """The state of a novelty, by its id, as far as this one record tells; `merge` joins what several tell.
-
-    None for a watermark.
+    """The document of a novelty as of this record (start, update or end); see `merge`. None for a watermark.
 
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.NOVELTIES.
@@ -87,23 +87,24 @@ def novelties(record: Record) -> dict[str, Document]:
         return {}
     state = {
         "machine": record["machine"],
-        **_picked(record.get("inventory"), _FACTS),
-        **_picked(record, (*_SERIES, *_EVIDENCE, *_STORY)),
+        **_picked(record.get("inventory"), _INVENTORY),
+        **_picked(record, (*_SERIES, *_EVIDENCE, *_DESCRIPTION)),
     }
-    return {record["id"]: state | _life(record)}
+    return {record["id"]: state | _times(record)}
 
 
 def incidents(record: Record) -> dict[str, Document]:
-    """The state of an incident, by its id, as of this record; `merge` keeps the newest.
+    """The document of an incident as of this record (start, update or end); see `merge`.
 
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.INCIDENTS.
     """
     members = [{**_picked(one, _MEMBER), "since": _milli(one["since_unix_nano"])} for one in record["members"]]
-    return {record["id"]: _picked(record, _INCIDENT) | {"members": members} | _life(record)}
+    return {record["id"]: _picked(record, _INCIDENT) | {"members": members} | _times(record)}
 
 
-def _life(record: Record) -> Document:
+def _times(record: Record) -> Document:
+    """The times of a novelty or incident as of this record, in ms since the epoch."""
     time = _milli(record["time_unix_nano"])
     started = _milli(record["since_unix_nano"])
     times = {"@timestamp": started, "started": started, "told": time, "updated": time, "peaked": time}
@@ -111,9 +112,10 @@ def _life(record: Record) -> Document:
 
 
 def merge(one: Document, other: Document) -> Document:
-    """Two states of one life as one: the newest, with the strongest moment's evidence and the first one's `told`.
+    """Merge two states of one novelty or incident: the newer one, with the evidence of the higher score.
 
-    Associative, commutative and idempotent: neither order nor repetition of the records shows in the document.
+    `told`, the event time of the first alert, is the earlier one. Merging is associative, commutative and idempotent,
+    so the document doesn't depend on the order of the records, or on duplicates.
     """
     peak = max(one, other, key=lambda state: (state.get("score", 0.0), -state["peaked"]))
     newest = max(one, other, key=version)
@@ -122,7 +124,7 @@ def merge(one: Document, other: Document) -> Document:
 
 
 def version(state: Document) -> int:
-    """Orders the states of one life, by event time and then phase, as an external version of Elasticsearch."""
+    """The external version of a document in Elasticsearch: it orders the states by event time and then by phase."""
     return int(state["updated"]) * len(PHASES) + PHASES.index(state["phase"])
 
 
@@ -131,7 +133,7 @@ def _pairs(attributes: Mapping[str, str] | None) -> list[str] | None:
 
 
 def _series_id(record_id: str, series: str) -> str:
-    """Of bounded length: a series holds all its attributes, and an `_id` has at most 512 bytes."""
+    """The id of a series' document, with a hash: the name of a series is unbounded, an `_id` has at most 512 bytes."""
     return f"{record_id}/{hashlib.blake2b(series.encode(), digest_size=12).hexdigest()}"
 
 

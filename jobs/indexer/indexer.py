@@ -1,7 +1,8 @@
-"""The indexer: statistics, novelties, incidents and rejected records into Elasticsearch, each document once.
+"""The indexer: writes statistics, novelties, incidents and dead letters to Elasticsearch, idempotently.
 
-A batch is read, converted and written; then its offsets are committed, in one Kafka transaction with its rejects if
-it has any. Whatever is killed in between, the batch is read again and writes the same documents under the same ids.
+A batch is read, converted and written; then its offsets are committed, in one Kafka transaction with its own dead
+letters if it has any. If it is killed in between, the batch is read again and writes the same documents under the same
+ids.
 """
 
 import json
@@ -19,14 +20,14 @@ from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
 from infra.contract.offsets import Offsets
 from infra.contract.topics import LIVE, TopicMap
 from jobs.indexer import documents
-from jobs.indexer.batch import LIVES, REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
+from jobs.indexer.batch import MERGED, REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, next_offsets
 from jobs.indexer.outbox import Outbox
 from jobs.runtime.settings import Settings
 
 DOCUMENTS = Counter("kappa_indexer_documents", "Documents written to Elasticsearch", ("index",))
-REFUSALS = Counter("kappa_indexer_refused", "Documents that couldn't be made, or that Elasticsearch refused")
-WAITING = Gauge("kappa_indexer_waiting", "1 while Elasticsearch can't take documents")
+REFUSALS = Counter("kappa_indexer_refused", "Records or documents that could not be indexed: they are dead letters")
+WAITING = Gauge("kappa_indexer_waiting", "1 while Elasticsearch is unavailable and the indexer waits for it")
 
 _log = structlog.get_logger(__name__)
 
@@ -34,8 +35,8 @@ _log = structlog.get_logger(__name__)
 def run(settings: Settings, topics: TopicMap, stop: threading.Event, instance: str = "0") -> None:
     """Index a generation's topics until `stop` is set; then finish the batch and return.
 
-    `instance` tells apart indexers that share the partitions. Of two with the same name, the later one fences the other
-    when that rejects a record.
+    Indexers that share the partitions need different values of `instance`: of two with the same one, the later fences
+    the earlier one as soon as that writes a dead letter.
 
     Raises:
         UserError: the broker can't be reached, a topic is missing, or another indexer took over.
@@ -52,18 +53,18 @@ def run(settings: Settings, topics: TopicMap, stop: threading.Event, instance: s
 
 
 def index_of(kind: Kind, generation: str) -> str:
-    """The index that a generation of the chain fills with one kind of documents."""
+    """The name of the index that has a generation's documents of one kind."""
     return f"kappa-{kind}-{generation}"
 
 
 def template_of(kind: Kind) -> dict[str, Any]:
-    """The index template of a kind of documents."""
+    """The index template of a kind of documents, as Elasticsearch takes it."""
     template: dict[str, Any] = json.loads((Path(__file__).parent / f"{kind}.template.json").read_text())
     return template
 
 
 class Indexer:
-    """Moves batches from the intake to Elasticsearch, and what can't go there to the outbox."""
+    """Moves batches from Kafka (`Intake`) to Elasticsearch, and dead letters to Kafka (`Outbox`)."""
 
     def __init__(
         self, intake: Intake, outbox: Outbox, client: Elasticsearch, kinds: Mapping[str, Kind], generation: str
@@ -75,7 +76,7 @@ class Indexer:
         self._generation = generation
 
     def run(self, stop: threading.Event) -> None:
-        """Index until told to stop."""
+        """Index batch after batch until `stop` is set."""
         prepared = False
         while not stop.is_set():
             try:
@@ -113,8 +114,8 @@ class Indexer:
             self._intake.commit(offsets)
 
     def _write(self, batch: Batch) -> list[Fault]:
-        """Write the documents; returns what Elasticsearch refused."""
-        self._join_stored(batch)
+        """Write the documents of a batch; returns a fault for each document that Elasticsearch refused."""
+        self._merge_stored(batch)
         refused = self._sink.write([self._action(key, document) for key, document in batch.documents.items()])
         keys = list(batch.documents)
         for number, (kind, _) in enumerate(keys):
@@ -122,26 +123,26 @@ class Indexer:
                 DOCUMENTS.labels(index_of(kind, self._generation)).inc()
         return [Fault(batch.origins[keys[number]], REFUSED, reason) for number, reason in refused.items()]
 
-    def _join_stored(self, batch: Batch) -> None:
-        """Novelties and incidents have a life of several records: join their states with those told before."""
-        for life in LIVES:
-            ids = [identity for kind, identity in batch.documents if kind == life]
-            for identity, stored in self._sink.read(index_of(life, self._generation), ids).items():
-                batch.merge((life, identity), stored)
+    def _merge_stored(self, batch: Batch) -> None:
+        """Merge the batch's novelties and incidents with what earlier batches have stored of them."""
+        for merged in MERGED:
+            ids = [identity for kind, identity in batch.documents if kind == merged]
+            for identity, stored in self._sink.read(index_of(merged, self._generation), ids).items():
+                batch.merge((merged, identity), stored)
 
     def _action(self, key: Key, document: documents.Document) -> Action:
         kind, identity = key
         action: Action = {"_index": index_of(kind, self._generation), "_id": identity, "_source": document}
-        if kind in LIVES:  # an indexer that was cut off must not set a novelty back
+        if kind in MERGED:  # an indexer that lost its partitions must not overwrite a newer state
             action |= {"version": documents.version(document), "version_type": "external_gte"}
         return action
 
     def _rejects(self, faults: Sequence[Fault]) -> list[dict[str, Any]]:
-        """One record for each message at fault. A rejected record isn't rejected again: its topic has it already."""
+        """A dead letter for each message at fault, but for dead letters themselves: their topic has them already."""
         by_message: dict[Message, list[Fault]] = defaultdict(list)
         for fault in faults:
             if self._kinds[fault.message.topic] == "rejected":
-                _log.error("rejected record not indexed", offset=fault.message.offset, reason=fault.reason)
+                _log.error("dead letter not indexed", offset=fault.message.offset, reason=fault.reason)
             else:
                 by_message[fault.message].append(fault)
         return [reject(group[0], len(group)) for group in by_message.values()]

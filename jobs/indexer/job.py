@@ -1,4 +1,4 @@
-"""The indexer as a job: a plain Python process, without Spark."""
+"""The declaration of the indexer for the job table: a plain Python process, without Spark."""
 
 import threading
 
@@ -8,5 +8,5 @@ from jobs.runtime.settings import Settings
 
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
-    """Index until `stop` is set. Blocks."""
+    """Index the topics of `topics` until `stop` is set. Blocks."""
     indexer.run(settings, topics, stop, settings.instance)

@@ -1,4 +1,4 @@
-"""The gate through which every micro-batch goes: it lets running batches end and the next ones not begin."""
+"""A graceful stop of Spark queries: running micro-batches end, and no further one begins."""
 
 import threading
 from collections.abc import Callable
@@ -9,11 +9,11 @@ BatchFunction = Callable[[DataFrame, int], None]
 
 
 class StoppedError(Exception):
-    """A batch that came after the signal to stop."""
+    """Raised in a micro-batch that was planned after the signal to stop, so that Spark doesn't commit it."""
 
 
 class Gate:
-    """Lets running batches end and the next ones not begin, so that a stop never cuts a batch."""
+    """Every micro-batch passes it; once it is closed, further ones wait, so that a stop never interrupts one."""
 
     def __init__(self) -> None:
         self._closing = threading.Event()
@@ -22,26 +22,26 @@ class Gate:
         self.failure: Exception | None = None
 
     def guard(self, query: str, write: BatchFunction) -> BatchFunction:
-        """`write`, but held back once the gate closes."""
+        """Wrap the function of `foreachBatch` so that it waits while the gate is closed."""
 
         def guarded(frame: DataFrame, batch_id: int) -> None:
             if self._closing.is_set():
                 self.held.add(query)
                 self._released.wait()
-                # Never return: Spark would commit a batch that nobody has written.
-                raise StoppedError("the job stops; this batch is for its next start")
+                # To return would have Spark commit a batch that was not written.
+                raise StoppedError("the job stops; this batch is left to its next start")
             try:
                 write(frame, batch_id)
             except Exception as error:
-                self.failure = error  # Spark would only hand on its text
+                self.failure = error  # Spark hands on only its text
                 raise
 
         return guarded
 
     def close(self) -> None:
-        """Hold back the batches that have not begun."""
+        """Hold back the micro-batches that have not begun."""
         self._closing.set()
 
     def release(self) -> None:
-        """Let the held batches fail: stopping their query would wait for them for ever."""
+        """Let the waiting micro-batches fail with StoppedError: stopping their query would wait for them for ever."""
         self._released.set()

@@ -24,7 +24,7 @@ from jobs.runtime.shard_state import Opener
 
 @dataclass(frozen=True)
 class Context:
-    """What a job may know when its queries are made: the map, the settings, its own ones, how to read a topic."""
+    """What a job gets to make its queries: Spark, settings, the map of topics, and a way to read topics."""
 
     spark: SparkSession
     settings: Settings
@@ -32,49 +32,53 @@ class Context:
     own: BaseSettings | None = None  # of the job's settings class
 
     def without_replay(self) -> "Context":
-        """The same for topics that belong to this generation: all of them, whatever part of others it replays."""
+        """The context that reads topics from their beginning: for those that a replay doesn't bound."""
         return replace(self, settings=self.settings.model_copy(update={"replay": Replay()}))
 
     def stream(
         self, source: str, topics: Sequence[Topic], *, headers: bool = False, bounded: bool = True, seconds: float = 0
     ) -> DataFrame:
-        """Kafka's rows of `topics`, committed records only: from their beginning, or what a replay takes of them.
+        """A stream of Kafka's rows of `topics`, committed records only: all of them, or the part that a replay reads.
 
         Args:
-            source: the name by which the checkpoint knows the source, so that others can be added beside it later.
-            topics: what is read.
+            source: the name of the source in the checkpoint, so that others can be added later.
+            topics: the topics to read.
             headers: whether the rows have Kafka's headers.
-            bounded: whether a batch has at most as many records as the settings say.
-            seconds: how often a batch comes, if not as often as the settings say: its bound is larger in proportion.
+            bounded: whether a micro-batch has at most settings.max_offsets_per_trigger records.
+            seconds: the trigger interval, if not settings.trigger_seconds; the bound is larger in proportion.
         """
         settings, replay = self.settings, self.settings.replay
-        names, seconds = replay.subscribed([topic.name for topic in topics]), seconds or settings.trigger_seconds
-        most = math.ceil(settings.max_offsets_per_trigger * max(1, seconds / settings.trigger_seconds))
-        largest = replay.batch_records(names, most, seconds)
+        names = replay.subscribed([topic.name for topic in topics])
+        limit = {"maxOffsetsPerTrigger": self._batch_records(names, seconds)} if bounded else {}
         rows = (
             self.spark.readStream.format("kafka")
             .name(source)
             .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
             .option("subscribe", ",".join(names))
             .option("startingOffsets", replay.starting_offsets(names))
-            .options(**({"maxOffsetsPerTrigger": largest} if bounded else {}))
+            .options(**limit)
             .option("includeHeaders", headers or bool(replay.restored))
             .options(**settings.spark())
             .option("kafka.isolation.level", "read_committed")
-            # Spark asks the broker for a partition's ends, and fetches anew, each time that it has taken so many.
+            # After each so many records Spark asks the broker for the partition's end and fetches again.
             .option("kafka.max.poll.records", "5000")
-            # What retention took before it was read is a loss that a person must decide on.
+            # Records that retention deleted before they were read are lost: an operator must decide what to do.
             .option("failOnDataLoss", "true")
             .load()
         )
         return replay.part(rows, topics)
 
+    def _batch_records(self, names: Sequence[str], seconds: float) -> int:
+        settings, seconds = self.settings, seconds or self.settings.trigger_seconds
+        largest = math.ceil(settings.max_offsets_per_trigger * max(1, seconds / settings.trigger_seconds))
+        return settings.replay.batch_records(names, largest, seconds)
+
 
 class Sink(Protocol):
-    """Takes the micro-batches of a query, each once: it recognises a batch that it has."""
+    """Writes the micro-batches of a query, idempotently: it skips what it has written before."""
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
-        """Write the rows of a batch."""
+        """Write the rows of a micro-batch and return what was written."""
 
 
 BatchTransform = Callable[[DataFrame], DataFrame]
@@ -82,15 +86,15 @@ BatchTransform = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class Query:
-    """A streaming query that is ready to be started.
+    """The declaration of a streaming query.
 
     Attributes:
         name: the job's, or one that begins with the job's and a dot.
         frame: the stream.
-        sink: makes the sink from the identity of the checkpoint, once there is one.
-        each_batch: what is done to a micro-batch before it is written, for what changes between batches.
+        sink: makes the sink, once the checkpoint has an id.
+        each_batch: transforms a micro-batch before it is written; it may use what changes between micro-batches.
         watermarks: the topic for which it writes watermark records.
-        trigger_seconds: how often it looks for new records.
+        trigger_seconds: the trigger interval.
     """
 
     name: str
@@ -102,7 +106,7 @@ class Query:
 
     @property
     def job(self) -> str:
-        """The name of its job."""
+        """The name of the query's job."""
         return job_of(self.name)
 
 
@@ -115,27 +119,26 @@ Sources = Mapping[str, tuple[Topic, ...]]
 
 
 class Implementation(Protocol):
-    """What the `code` of a row is, for a job of Spark's."""
+    """The protocol of the `code` of a row of the job table, for a job that uses Spark."""
 
     def check_settings(self, own: BaseSettings | None, topics: TopicMap) -> None:
         """Raises UserError if the job's own settings make no sense."""
 
     def sources(self, job: Job, topics: TopicMap) -> Sources:
-        """The topics of each stream that it reads, by the name under which a checkpoint knows the stream."""
+        """The topics of each stream that the job reads, by the stream's name in the checkpoint."""
 
     def queries(self, job: Job, context: Context) -> list[Query]:
-        """The queries that do the job's work."""
+        """The streaming queries of the job."""
 
 
 @dataclass(frozen=True)
 class Transform:
-    """A job without state.
+    """The implementation of a job without state.
 
     Attributes:
-        streams: the topics of each stream that `build` reads, by the name under which a checkpoint knows it.
-        build: gives the stream of the job's query.
-        each_batch: gives what is done to each micro-batch of it; its result has the columns of connectors.sinks.kafka,
-            addressed to the job's topics.
+        streams: the topics of each stream that `build` reads, by the stream's name in the checkpoint.
+        build: makes the stream of the job's query.
+        each_batch: makes the transform of a micro-batch; its result has the columns of connectors.sinks.kafka.
     """
 
     streams: Callable[[TopicMap], Sources]
@@ -143,14 +146,14 @@ class Transform:
     each_batch: Callable[[Context], BatchTransform]
 
     def check_settings(self, own: BaseSettings | None, topics: TopicMap) -> None:
-        """It has none."""
+        """Does nothing: a transform has no settings of its own."""
 
     def sources(self, job: Job, topics: TopicMap) -> Sources:
-        """As declared."""
+        """The declared streams."""
         return self.streams(topics)
 
     def queries(self, job: Job, context: Context) -> list[Query]:
-        """One query of the job's name."""
+        """One query with the name of the job."""
         finish, partitions = self.each_batch(context), context.settings.shuffle_partitions
         return [
             Query(
@@ -158,7 +161,7 @@ class Transform:
                 self.build(context),
                 TransactionalSink,
                 context.settings.trigger_seconds,
-                # As many transactions as cores, not as source partitions; by key, so that a repeated batch falls alike.
+                # As many transactions as cores, not as source partitions; by key, so that a retry has the same tasks.
                 lambda frame: finish(frame).repartition(partitions, "key"),
                 context.topics[job.watermarks] if job.watermarks else None,
             )
@@ -167,12 +170,12 @@ class Transform:
 
 @dataclass(frozen=True)
 class Fold:
-    """A job with state: its first topic is folded record by record, in the order of the log, by event time.
+    """The implementation of a job with state: it folds its topic record by record, in the order of each partition.
 
     Attributes:
-        opener: makes what opens a shard's state: plain Python, without Spark.
-        whole_topic: whether all partitions are one shard, for a topic of few records; else each partition is one, and
-            its results go into the partition of the same number.
+        opener: makes the function that opens a shard's state: plain Python, without Spark.
+        whole_topic: whether all partitions are one shard, for a topic of few records; else each partition is a shard,
+            and its results go to the partition of the same number.
         check: raises UserError if the state in a checkpoint doesn't fit; called before the query is made.
     """
 
@@ -185,11 +188,11 @@ class Fold:
         self.opener(own, topics)
 
     def sources(self, job: Job, topics: TopicMap) -> Sources:
-        """One, named as the topic that it reads."""
+        """One stream, with the name of the topic that it reads."""
         return {str(job.reads[0]): job.inputs(topics)}
 
     def queries(self, job: Job, context: Context) -> list[Query]:
-        """One query of the job's name, which writes to the first of its topics unless a record names another."""
+        """One query with the name of the job; it writes to the first of its topics unless a record names another."""
         if self.check:
             self.check(context, Checkpoint(context.spark, context.settings.checkpoint_of(job.name)))
         ((source, read),) = self.sources(job, context.topics).items()

@@ -1,4 +1,4 @@
-"""A job's own settings: from the environment, changed by a generation's plan, checked before anything starts."""
+"""Loads a job's own settings from the environment and a generation's plan, and checks them before anything starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from infra.settings import describe
 
 
 def load_job_settings(job: Job, changes: Mapping[str, str] | None = None) -> BaseSettings | None:
-    """The settings object of a job, None if it has none; `changes` (setting -> text) go before the environment.
+    """The settings object of a job, None if it has none; `changes` (setting -> text) override the environment.
 
     Raises UserError naming the variable or the setting, its value and what it must be.
     """
@@ -22,7 +22,7 @@ def load_job_settings(job: Job, changes: Mapping[str, str] | None = None) -> Bas
         if changes:
             raise UserError(f"{job.name}.{next(iter(changes))}: {job.name} has no settings of its own")
         return None
-    given = {setting: parsed(found, job.name, setting, text) for setting, text in (changes or {}).items()}
+    given = {setting: parse_setting(found, job.name, setting, text) for setting, text in (changes or {}).items()}
     try:
         return found(**given)
     except ValidationError as error:
@@ -32,8 +32,8 @@ def load_job_settings(job: Job, changes: Mapping[str, str] | None = None) -> Bas
         raise UserError(text.replace(setting.upper(), setting, 1) if setting in given else text) from None
 
 
-def parsed(settings: type[BaseSettings], job: str, setting: str, text: str) -> Any:
-    """A setting's text as its field takes it: lists and objects are JSON, as in the environment.
+def parse_setting(settings: type[BaseSettings], job: str, setting: str, text: str) -> Any:
+    """The value of a setting from its text, for its field to validate; lists and objects are JSON.
 
     Raises UserError if there is no such setting.
     """

@@ -1,41 +1,40 @@
-"""Structured logs on stderr: JSON for machines, coloured lines for a person."""
+"""Structured logs on stderr: JSON, or coloured lines for a terminal."""
 
 import logging
 import sys
 
 import structlog
+from structlog.typing import Processor
 
 from jobs.runtime.settings import Settings
 
+_SHARED: tuple[Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+)
+
 
 def configure_logs(settings: Settings) -> None:
-    """Set up structlog and the standard library's loggers alike."""
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if settings.log_format == "json" else structlog.dev.ConsoleRenderer()
-    )
+    """Send the logs of structlog and of the standard library to stderr, with the settings' format and level."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.dict_tracebacks
-                if settings.log_format == "json"
-                else structlog.processors.format_exc_info,
-                renderer,
-            ],
-            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(settings.log_format)],
+            foreign_pre_chain=_SHARED,
         )
     )
     logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)
-    for chatty in ("py4j", "elastic_transport"):
-        logging.getLogger(chatty).setLevel(logging.ERROR)
+    for verbose in ("py4j", "elastic_transport"):
+        logging.getLogger(verbose).setLevel(logging.ERROR)
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
+
+
+def _renderers(log_format: str) -> tuple[Processor, Processor]:
+    if log_format == "json":
+        return structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()
+    return structlog.processors.format_exc_info, structlog.dev.ConsoleRenderer()

@@ -1,4 +1,4 @@
-"""What a job tells Prometheus, and whether it is healthy."""
+"""The Prometheus metrics of the jobs, and the HTTP server for `/metrics` and `/healthz`."""
 
 import json
 import threading
@@ -13,26 +13,26 @@ from infra.errors import UserError
 from jobs.runtime.settings import Settings
 
 _LABELS = ("job", "query")
-INPUT_RATE = Gauge("kappa_input_rows_per_second", "Rows that arrive", _LABELS)
-PROCESSED_RATE = Gauge("kappa_processed_rows_per_second", "Rows processed while a batch runs", _LABELS)
+INPUT_RATE = Gauge("kappa_input_rows_per_second", "Input rows a second, as Spark reports it", _LABELS)
+PROCESSED_RATE = Gauge("kappa_processed_rows_per_second", "Processed rows a second, as Spark reports it", _LABELS)
 INPUT_ROWS = Counter("kappa_input_rows", "Rows read from Kafka", _LABELS)
-OUTPUT_ROWS = Counter("kappa_output_rows", "Rows written, by topic or table", ("job", "target"))
+OUTPUT_ROWS = Counter("kappa_output_rows", "Rows written, by topic", ("job", "target"))
 BATCH_SECONDS = Histogram(
     "kappa_batch_seconds", "Duration of a micro-batch", _LABELS, buckets=(0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 )
-EVENT_TIME = Gauge("kappa_event_time_seconds", "Event time that the job has completed (its last watermark)", ("job",))
+EVENT_TIME = Gauge("kappa_event_time_seconds", "Completed event time, Unix seconds: the job's last watermark", ("job",))
 EVENT_TIME_LAG = Gauge("kappa_event_time_lag_seconds", "Wall clock minus completed event time", ("job",))
-STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store: packed shards", _LABELS)
+STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store; a row is a packed part of a shard", _LABELS)
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)
-LAG = Gauge("kappa_lag_records", "Records not yet read", ("job", "topic", "partition"))
-LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last batch ended", _LABELS)
+LAG = Gauge("kappa_lag_records", "Consumer lag: records not yet read", ("job", "topic", "partition"))
+LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last micro-batch ended, Unix seconds", _LABELS)
 DROPPED = Gauge("kappa_dropped_by_watermark_rows", "Rows that Spark dropped as late: 0, or the job stops", _LABELS)
-NOTED_ROWS = Counter("kappa_noted_rows", "Rows written that are to be watched, by what they are", ("job", "note"))
-SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of repeated batches that had been written before", ("job",))
+NOTED_ROWS = Counter("kappa_noted_rows", "Rows with a note: a dead letter's code, unknown_machine", ("job", "note"))
+SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of retried micro-batches that were committed before", ("job",))
 
 
 def observe_progress(job: str, query: str, progress: dict[str, Any]) -> None:
-    """Take one batch's `StreamingQueryProgress` (as a dict) into the metrics."""
+    """Update the metrics with the `StreamingQueryProgress` (as a dict) of one micro-batch."""
     labels = (job, query)
     INPUT_RATE.labels(*labels).set(progress.get("inputRowsPerSecond") or 0)
     PROCESSED_RATE.labels(*labels).set(progress.get("processedRowsPerSecond") or 0)
@@ -48,7 +48,7 @@ def observe_progress(job: str, query: str, progress: dict[str, Any]) -> None:
 
 
 def dropped_rows(progress: dict[str, Any]) -> int:
-    """Rows that Spark's watermark dropped in a batch."""
+    """The number of rows that Spark's watermark dropped in a micro-batch."""
     return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in progress.get("stateOperators") or [])
 
 
@@ -65,7 +65,7 @@ def _as_dict(offsets: Any) -> dict[str, dict[str, int]]:
 
 
 def observe_write(job: str, rows_by_target: dict[str, int], rows_by_note: dict[str, int], skipped_tasks: int) -> None:
-    """Count what a batch wrote: kappa_output_rows of `events.rejected` and `events.late` are the ones to watch."""
+    """Count the rows that a micro-batch wrote by topic and by note, and its tasks that were committed before."""
     for target, rows in rows_by_target.items():
         OUTPUT_ROWS.labels(job, target).inc(rows)
     for note, rows in rows_by_note.items():
@@ -74,13 +74,16 @@ def observe_write(job: str, rows_by_target: dict[str, int], rows_by_note: dict[s
 
 
 def observe_watermark(job: str, watermark_ms: int) -> None:
-    """Note the event time that `job` has completed."""
+    """Set the completed event time of `job`, ms since the epoch; its lag goes on with the wall clock."""
     EVENT_TIME.labels(job).set(watermark_ms / 1000)
     EVENT_TIME_LAG.labels(job).set_function(lambda: time.time() - watermark_ms / 1000)
 
 
 class MetricsServer:
-    """`/metrics` and `/healthz` on one port; a context manager. `health` gives the reason why not, or None."""
+    """Serves `/metrics` and `/healthz` on one port; a context manager.
+
+    `health` returns None for healthy (200), else the reason (503).
+    """
 
     def __init__(self, settings: Settings, health: Callable[[], str | None]) -> None:
         """Raises UserError if the port is taken."""
@@ -121,6 +124,6 @@ def _handler(health: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Scrapes are not news."""
+            """Log nothing: Prometheus scrapes every few seconds."""
 
     return Handler

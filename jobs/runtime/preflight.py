@@ -1,4 +1,4 @@
-"""What is checked before a job starts, so that bad surroundings cost one line and not a stack trace."""
+"""Checks disk, broker and topics before a job starts, so that a wrong environment gives one line, not a traceback."""
 
 import shutil
 import threading
@@ -20,7 +20,7 @@ MINIMUM_FREE_BYTES = 512 * 1024**2
 def check_surroundings(settings: Settings, topics: Collection[Topic], stop: threading.Event) -> None:
     """Raises UserError if no broker answers, one of `topics` is missing or has other partitions, or the disk is full.
 
-    Broker and topics are waited for as long as settings.broker_patience_seconds: a deployment starts all at once.
+    Waits settings.broker_patience_seconds for broker and topics, as a deployment starts everything at once.
     """
     settings.home.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(settings.home).free
@@ -38,7 +38,7 @@ def check_surroundings(settings: Settings, topics: Collection[Topic], stop: thre
 
 
 def reach_broker(settings: Settings, wanted: set[str], stop: threading.Event) -> dict[str, int]:
-    """Partitions by topic, from a broker that may need time to come back, and to get the topics that are wanted.
+    """The number of partitions by topic; waits settings.broker_patience_seconds for the broker and the topics `wanted`.
 
     Raises UserError if none answers, or a topic is missing.
     """

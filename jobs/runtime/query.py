@@ -1,4 +1,4 @@
-"""A running query: each of its micro-batches is written by its sink, then committed."""
+"""Runs a streaming query: its sink writes each micro-batch, then the micro-batch is committed."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,7 +21,7 @@ from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, waterma
 
 
 def start_query(query: Query, context: Context, gate: Gate) -> StreamingQuery:
-    """Start a query from its checkpoint."""
+    """Start a query from its checkpoint; the gate can hold back its micro-batches."""
     settings = context.settings
     return (
         query.frame.writeStream.queryName(settings.query_of(query.name))
@@ -33,7 +33,7 @@ def start_query(query: Query, context: Context, gate: Gate) -> StreamingQuery:
 
 
 class BatchWriter:
-    """Writes the micro-batches of one query and commits them; a batch that is repeated changes nothing."""
+    """Writes and commits the micro-batches of one query, idempotently: a retried one changes nothing."""
 
     def __init__(self, query: Query, context: Context) -> None:
         self.query, self.context = query, context
@@ -42,7 +42,7 @@ class BatchWriter:
         self._opened: tuple[Sink, BatchCommitter] | None = None
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
-        """One micro-batch: its records, then its commit. Sink and committer both recognise a batch that they have."""
+        """Write one micro-batch and commit it; sink and committer both skip what an earlier attempt has done."""
         sink, committer = self._open()
         committer.check(batch_id)
         summary = sink.write(self.query.each_batch(frame) if self.query.each_batch else frame, batch_id)
@@ -54,16 +54,16 @@ class BatchWriter:
         metrics.observe_write(self.query.job, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
 
     def _open(self) -> tuple[Sink, BatchCommitter]:
-        """Not before the first batch: only then has Spark given the checkpoint its identity."""
+        """Sink and committer, opened at the first micro-batch: only then has Spark given the checkpoint its id."""
         if self._opened is None:
             identity = sink_settings(self.query.name, self.checkpoint, self.context.settings)
-            committer = BatchCommitter(identity)  # first: it fences another copy of this job
+            committer = BatchCommitter(identity)  # before the sink: it fences another copy of this job
             self._opened = self.query.sink(identity), committer
         return self._opened
 
 
 def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:
-    """The identity of a query's transactions."""
+    """What a sink needs of a query: broker, query name, run id, transaction timeout, client configuration."""
     return SinkSettings(
         settings.kafka_bootstrap,
         settings.query_of(query),
@@ -75,7 +75,7 @@ def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> Sin
 
 
 class WatermarkWriter:
-    """The watermark records of a job that reads telemetry, for the topic that it fills."""
+    """Makes the watermark records of a job that reads telemetry, for the topic that it writes."""
 
     def __init__(self, job: str, context: Context, topic: Topic) -> None:
         self.job, self.topic = job, topic
@@ -84,7 +84,10 @@ class WatermarkWriter:
         self.tracker = WatermarkTracker(lateness_by_topic(context.topics))
 
     def after(self, end: Offsets, newest: Offsets) -> list[Row]:
-        """The watermark records that a batch allows: none if event time has not moved."""
+        """The watermark records after a micro-batch that ends at the offsets `end`; none if the watermark hasn't moved.
+
+        `newest` is the newest Kafka timestamp, ms, that the micro-batch read of each partition.
+        """
         latest = latest_offsets(self.admin, end)
         watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), newest)
         if watermark is None:

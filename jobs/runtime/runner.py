@@ -37,7 +37,7 @@ Starter = Callable[[SparkSession, Gate], Queries]
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job with what it runs on: the settings, as its generation's plan has changed them, and its own ones."""
+    """A job to run, with the runtime's settings and its own ones (`own`), both as its generation's plan sets them."""
 
     job: Job
     settings: Settings
@@ -54,9 +54,9 @@ def run_application(
 ) -> None:
     """Run jobs in this process until `stop`: Spark's as queries of one application, each other one in a thread.
 
-    Checkpoints are the jobs', so a job can move from one application to another between two starts.
+    Each query has its own checkpoint, so a job can move to another application between two starts.
 
-    Raises what the first of them failed with: the process should end and be started again.
+    Raises the exception of the first job that failed: the process should end and be restarted.
     """
     streaming = [one for one in jobs if one.job.uses_spark]
     services = [one for one in jobs if not one.job.uses_spark]
@@ -81,7 +81,7 @@ def run_application(
 
 
 def _serve(planned: PlannedJob, topics: TopicMap, stop: threading.Event) -> None:
-    """Run a job that isn't Spark's; when it ends, so does the application."""
+    """Run a job that doesn't use Spark; when it ends, the application stops."""
     try:
         planned.job.implementation()(planned.settings, topics, stop)
     finally:
@@ -96,19 +96,19 @@ def _start(planned: PlannedJob, spark: SparkSession, topics: TopicMap, gate: Gat
 
 
 def run_queries(application: str, start: Starter, settings: Settings, queries: Queries, stop: threading.Event) -> None:
-    """Start an application's queries into `queries`, watch them until `stop`, let their batches end.
+    """Start an application's queries, watch them until `stop`, then let their micro-batches end.
 
-    Raises what a query failed with.
+    `queries` is filled with the started queries, for the health check. Raises the exception that a query failed with.
     """
     spark = open_session(settings.query_of(application), settings)
     gate = Gate()
     try:
         queries.update(start(spark, gate))
         log.info("started", application=application, queries=sorted(queries))
-        watch = Watch(gate)
+        watch = ProgressWatch(gate)
         while not stop.wait(0.5):
             for name, query in queries.items():
-                watch.look(name, query)
+                watch.check(name, query)
         _drain(application, queries, gate, settings)
     finally:
         gate.release()
@@ -116,6 +116,7 @@ def run_queries(application: str, start: Starter, settings: Settings, queries: Q
 
 
 def unhealthy(queries: Mapping[str, StreamingQuery]) -> str | None:
+    """Why the application isn't healthy: it has not started its queries, or some have ended; None if it is."""
     if not queries:
         return "starting"
     dead = [name for name, query in queries.items() if not query.isActive]
@@ -123,20 +124,20 @@ def unhealthy(queries: Mapping[str, StreamingQuery]) -> str | None:
 
 
 class DroppedRowsError(Exception):
-    """Spark dropped rows as late, which would not show in any output."""
+    """Raised when Spark's own watermark dropped rows as late: these would be lost without a trace."""
 
 
-class Watch:
-    """Takes each finished batch into the metrics and the log, once."""
+class ProgressWatch:
+    """Adds the progress of each finished micro-batch to the metrics and the log, once."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self.seen: dict[str, int] = {}
 
-    def look(self, name: str, query: StreamingQuery) -> None:
-        """Raises what the query failed with."""
+    def check(self, name: str, query: StreamingQuery) -> None:
+        """Observe the micro-batches that have finished since the last call; raises the exception of a failed query."""
         if (failure := query.exception()) is None:
-            return self._note(name, query)
+            return self._observe(name, query)
         cause = self.gate.failure or failure
         if isinstance(cause, ProgressError):
             raise UserError(str(cause)) from cause
@@ -144,9 +145,9 @@ class Watch:
             raise UserError(f"{name}: {refused[1]}") from cause
         raise cause
 
-    def _note(self, name: str, query: StreamingQuery) -> None:
+    def _observe(self, name: str, query: StreamingQuery) -> None:
         last, seen = query.lastProgress, self.seen.get(name, -1)
-        # To ask for all that Spark keeps at each look took a tenth of the chain's CPU time.
+        # To ask for all recent progress at each check took a tenth of the chain's CPU time.
         if last is None or last["batchId"] <= seen:
             return
         for progress in query.recentProgress:
@@ -175,7 +176,7 @@ class Watch:
 
 
 def _drain(application: str, queries: Mapping[str, StreamingQuery], gate: Gate, settings: Settings) -> None:
-    """Let each running batch end, then stop."""
+    """Stop the queries once their running micro-batches have ended, at the latest after settings.drain_seconds."""
     gate.close()
     began = time.monotonic()
     while time.monotonic() - began < settings.drain_seconds and any(

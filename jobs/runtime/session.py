@@ -1,4 +1,4 @@
-"""The Spark session of a job."""
+"""Opens the Spark session of an application, with the configuration that the jobs' correctness and speed rest on."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from jobs.runtime.settings import Settings
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
-# Java's default, G1, works beside the job: a fifth of enrichment's CPU time. Nobody waits for a batch's pauses.
+# Java's default, G1, collects concurrently: a fifth of enrichment's CPU time. A micro-batch doesn't need short pauses.
 _GC = "-XX:+UseParallelGC"
 # Ten times Java's defaults. Of the 30,000 methods that a job runs, planning its batches above all, few are worth the
 # optimizing compiler, which took up to a quarter of two cores in the first ten minutes.
@@ -32,7 +32,7 @@ _FIXED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # A batch that is tried again must fall into the same tasks: no partitions chosen by size.
+    # A retried micro-batch must have the same tasks: no partitions chosen by size.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -82,7 +82,7 @@ _FIXED = {
 
 
 def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
-    """A local or cluster session with the project's jars; `extra` is Spark configuration.
+    """A session on the settings' master with the project's jars; `extra` is more Spark configuration.
 
     Raises UserError if there is no suitable JDK or the jars can't be had.
     """
@@ -110,5 +110,5 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
 
 
 def log4j_file() -> str:
-    """Spark's own log: warnings and worse, on stderr."""
+    """The URL of the configuration of Spark's own log: warnings and errors, on stderr."""
     return (Path(__file__).parent / "log4j2.properties").resolve().as_uri()

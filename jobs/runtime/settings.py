@@ -13,7 +13,7 @@ from jobs.runtime.replay import Replay
 
 
 class Settings(KafkaSecurity):
-    """What a job needs to know about its surroundings; what a job does is in its declaration."""
+    """The environment of all jobs: servers, storage, Spark, metrics, logs. A job's own settings are another class."""
 
     kafka_bootstrap: str = Field("127.0.0.1:9092", pattern=r"^[^\s:,]+:\d+(,[^\s:,]+:\d+)*$")
     elasticsearch_url: str = Field("http://127.0.0.1:9200", pattern=r"^https?://\S+$")
@@ -25,17 +25,17 @@ class Settings(KafkaSecurity):
     checkpoints: str | None = None  # a folder or URL; default: under home
     delta: str | None = None  # the same for the tables
     topics_file: Path | None = None  # default: infra/topics.yaml
-    optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # those that run beside the others, by comma: rules
-    # small: `run all` is one Spark application, not a process a job.
+    optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # optional jobs that run too, separated by commas: rules
+    # small: `kappa run all` is one process with one Spark application, instead of a process for each application.
     profile: Literal["standard", "small"] = "standard"
     # Whose topics, checkpoints, tables and indices.
     generation: str = Field("live", pattern=r"^[a-z0-9][a-z0-9-]{0,30}$")
-    replay: Replay = Replay()  # of the generation: what its first job reads; from the topic `generations`
+    replay: Replay = Replay()  # what a generation's first job reads; set from the topic `generations`
 
-    instance: str = Field("0", pattern=r"^[A-Za-z0-9.-]{1,200}$")  # tells apart indexers that share the partitions
+    instance: str = Field("0", pattern=r"^[A-Za-z0-9.-]{1,200}$")  # of an indexer: each needs another one
 
-    spark_master: str = "local[2,4]"  # 4: a task is tried again before the job gives up
-    # More Spark configuration, as JSON; what correctness rests on can't be changed.
+    spark_master: str = "local[2,4]"  # 4: a task is retried before the job fails
+    # More Spark configuration, as JSON; what correctness rests on (session.py) can't be changed.
     spark_conf: dict[str, str] = Field(default_factory=dict)
     driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")  # heap of a job's JVM
     # For low latency. Each batch is planned anew, up to 0.9 s of CPU time in enrichment: `make bench` has 10 s.
@@ -46,12 +46,12 @@ class Settings(KafkaSecurity):
     # Bounds a batch, and with it the memory of a job that has a backlog.
     # So many scrapes of 31 points are 15 s of 100,000 events/s; with one event a record it must be 31 times as many.
     max_offsets_per_trigger: int = Field(50_000, gt=0)
-    # Fixed for the life of a checkpoint: state is laid out by it. About one a core.
+    # Fixed for the life of a checkpoint, as state is partitioned by it. About one a core.
     shuffle_partitions: int = Field(2, gt=0)
     transaction_timeout_seconds: int = Field(600, ge=10, le=900)  # a batch must end within it
-    # How long a start waits for a broker that doesn't answer; the supervisor gives it to jobs that have run before.
+    # How long a start waits for a broker that doesn't answer; the supervisor sets it for jobs that it restarts.
     broker_patience_seconds: float = Field(0.0, ge=0)
-    drain_seconds: float = Field(60.0, gt=0)  # how long SIGTERM waits for the batch
+    drain_seconds: float = Field(60.0, gt=0)  # how long a stop waits for the running micro-batch
 
     metrics_host: str = "127.0.0.1"  # where /metrics and /healthz listen
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
@@ -64,21 +64,21 @@ class Settings(KafkaSecurity):
         return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
 
     def checkpoint_of(self, query: str) -> str:
-        """Folder or URL of a query's checkpoint."""
+        """The folder or URL of a query's checkpoint."""
         root = self.checkpoints or str(self.home.resolve() / "checkpoints")
         return f"{root}/{self.generation}/{query}"
 
     def savepoint_of(self, name: str) -> str:
-        """Folder or URL of a savepoint, beside the checkpoints of the generations."""
+        """The folder or URL of a savepoint, beside the checkpoints of the generations."""
         return self.model_copy(update={"generation": ".savepoints"}).checkpoint_of(name)
 
     def delta_of(self, table: str) -> str:
-        """Folder or URL of a Delta table."""
+        """The folder or URL of a Delta table of the generation."""
         root = self.delta or str(self.home.resolve() / "delta")
         return f"{root}/{self.generation}/{table}"
 
     def elasticsearch_identity(self) -> dict[str, Any]:
-        """Who we are and whom we trust, as options of Elasticsearch's client."""
+        """Credentials and certificate authority, as options of Elasticsearch's client."""
         key, password = self.elasticsearch_api_key, self.elasticsearch_password
         options = {
             "api_key": key.get_secret_value() if key else None,
@@ -88,7 +88,7 @@ class Settings(KafkaSecurity):
         return {name: value for name, value in options.items() if value}
 
     def query_of(self, job: str) -> str:
-        """The name of a job's query: its consumer group, and the stem of its transactional ids."""
+        """The name of a job's query: it names its consumer group, and its transactional ids begin with it."""
         return f"kappa.{self.generation}.{job}"
 
 

@@ -1,8 +1,7 @@
-"""Which task folds which shard: shard n of N tasks is folded by task n modulo N.
+"""Places shards evenly on Spark's tasks: with N tasks, shard n is folded by task n modulo N.
 
-Spark puts a group where the hash of its key says. With the shard alone as the key, three of four shards fell to one of
-two tasks. A key can't be put elsewhere, but it can have a second column, `salt`, with which its hash is the number of
-the shard.
+Spark chooses the task of a group by the hash of its key. With the shard alone as the key, three of four shards fell to
+one of two tasks. So the key has a second column, `salt`, chosen so that the hash of both is the number of the shard.
 
 The hash is Spark's: MurmurHash3_x86_32 (Austin Appleby, public domain) of a key's columns, each with the hash of those
 before it as its seed, the first with 42. Each of its steps can be undone.
@@ -12,7 +11,7 @@ import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-SHARDS = 1024  # those after them lie where chance puts them
+SHARDS = 1024  # shards from this number on have the salt 0: they are placed by hash
 
 _BITS = 2**32
 _SEED = 42
@@ -22,7 +21,7 @@ _LENGTH = 4  # bytes of an integer
 
 
 def salted(shard: Column) -> Column:
-    """The salt of a shard, an integer column."""
+    """The salts of a column of shard numbers, as the integer column `salt`."""
     salts = np.array([salt(number) for number in range(SHARDS)], dtype=np.int32)
     return F.coalesce(F.get(F.lit(salts), shard), F.lit(0)).alias("salt")
 
@@ -35,20 +34,19 @@ def salt(shard: int) -> int:
     wanted = wanted * pow(_END1, -1, _BITS) % _BITS
     wanted ^= wanted >> 16
     mixed = ((wanted ^ _LENGTH) - _TERM) * pow(_FACTOR, -1, _BITS) % _BITS
-    value = (_rotated(mixed, 32 - 13) ^ _hash(shard, _SEED)) * pow(_C2, -1, _BITS) % _BITS
-    value = _rotated(value, 32 - 15) * pow(_C1, -1, _BITS) % _BITS
+    value = (_rotate_left(mixed, 32 - 13) ^ _hash(shard, _SEED)) * pow(_C2, -1, _BITS) % _BITS
+    value = _rotate_left(value, 32 - 15) * pow(_C1, -1, _BITS) % _BITS
     return value - _BITS if value >= _BITS // 2 else value
 
 
 def _hash(value: int, seed: int) -> int:
-    value = _rotated(value * _C1 % _BITS, 15) * _C2 % _BITS
-    found = (_rotated(seed ^ value, 13) * _FACTOR + _TERM) % _BITS
+    value = _rotate_left(value * _C1 % _BITS, 15) * _C2 % _BITS
+    found = (_rotate_left(seed ^ value, 13) * _FACTOR + _TERM) % _BITS
     found ^= _LENGTH
     found = (found ^ found >> 16) * _END1 % _BITS
     found = (found ^ found >> 13) * _END2 % _BITS
     return found ^ found >> 16
 
 
-def _rotated(value: int, by: int) -> int:
-    """To the left."""
+def _rotate_left(value: int, by: int) -> int:
     return (value << by | value >> 32 - by) % _BITS

@@ -1,4 +1,4 @@
-"""Runs several jobs as processes of their own, and starts again what dies."""
+"""Runs each application as a process of its own, and restarts those that fail, with backoff."""
 
 import os
 import signal
@@ -17,38 +17,38 @@ from jobs.runtime.settings import Settings
 
 log = structlog.get_logger()
 
-USER_ERROR = 2  # the exit code of bad input: starting again would not mend it
+USER_ERROR = 2  # the exit code of a UserError: a restart would fail in the same way
 BACKOFF_SECONDS = (1, 2, 5, 10, 30)
 BROKER_PATIENCE_SECONDS = 3600
-STEADY_SECONDS = 60.0  # after this long a process counts as started well
+STEADY_SECONDS = 60.0  # after so long the backoff of a process starts from its beginning
 
 
 @dataclass
 class Child:
-    """The process of one application."""
+    """The process of one application, and when to restart it."""
 
     application: str
     environment: dict[str, str]
-    log: Path | None = None  # otherwise its logs go where ours go
-    code: Path | None = None  # the folder whose code it runs, otherwise ours
+    log: Path | None = None  # None: its logs go to this process's stderr
+    code: Path | None = None  # the folder whose code it runs; None: this process's
     process: subprocess.Popen[bytes] | None = None
     failures: int = 0
     started: float = 0.0
     due: float = field(default=0.0)
 
     def start(self) -> None:
-        """Start it."""
+        """Start the process."""
         command = [sys.executable, "-m", "ops.cli", "run", self.application]
         with self.log.open("ab") if self.log else nullcontext() as output:
-            # A session of its own: a Ctrl-C is passed on once, by us, in order.
+            # A session of its own: a Ctrl-C reaches only the supervisor, which then stops its children.
             self.process = subprocess.Popen(
                 command, env=self.environment, stdout=output, stderr=output, cwd=self.code, start_new_session=True
             )
         self.started = time.monotonic()
         log.info("application started", application=self.application, pid=self.process.pid)
 
-    def tend(self) -> int | None:
-        """Start it again if it died; its exit code if there is no sense in that."""
+    def restart_if_ended(self) -> int | None:
+        """Start or restart the process when it is due; returns its exit code if a restart can't help."""
         if self.process is None:
             if time.monotonic() >= self.due:
                 self.start()
@@ -62,7 +62,7 @@ class Child:
         return None
 
     def _plan_restart(self, code: int) -> None:
-        # It has run, so the address is right: if the broker is down now, it is waited for.
+        # It has run, so the address is right: a broker that is down now is waited for.
         self.environment["KAPPA_BROKER_PATIENCE_SECONDS"] = str(BROKER_PATIENCE_SECONDS)
         if time.monotonic() - self.started > STEADY_SECONDS:
             self.failures = 0
@@ -73,26 +73,26 @@ class Child:
         log.warning("application ended", application=self.application, code=code, restart_in_seconds=wait)
 
     def signal(self, number: int) -> None:
-        """Send a signal, if it runs."""
+        """Send a signal to the process if it runs."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(number)
 
 
 def supervise(applications: Sequence[str], settings: Settings, stop: threading.Event) -> int:
-    """Run the applications until `stop`; metrics ports count up from settings.metrics_port. Gives the exit code."""
-    return tend_all(
+    """Run the applications until `stop`; metrics ports count up from settings.metrics_port. Returns the exit code."""
+    return keep_running(
         [Child(application, _environment(settings, number)) for number, application in enumerate(applications)],
         settings,
         stop,
     )
 
 
-def tend_all(children: Sequence[Child], settings: Settings, stop: threading.Event) -> int:
-    """Keep the children running until `stop` or until one refuses to run; end all. Gives the exit code."""
+def keep_running(children: Sequence[Child], settings: Settings, stop: threading.Event) -> int:
+    """Keep the children running until `stop`, or until one ends with USER_ERROR; then stop all. Gives the exit code."""
     code = 0
     try:
         while not stop.wait(0.2):
-            refused = [found for child in children if (found := child.tend()) is not None]
+            refused = [found for child in children if (found := child.restart_if_ended()) is not None]
             if refused:
                 code = refused[0]
                 break

@@ -1,4 +1,4 @@
-"""`kappa archive`: the upkeep of the Delta tables."""
+"""`kappa archive`: maintains the Delta tables of the archive."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -11,19 +11,19 @@ from rich.progress import track
 from rich.table import Table
 
 from infra.errors import UserError
-from jobs.archive.maintenance import Maintained, optimize
+from jobs.archive.maintenance import Maintenance, optimize
 from jobs.archive.tables import tables
 from jobs.runtime.logs import configure_logs
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import load_settings
 from ops.launcher import topics_of
 
-app = typer.Typer(help="The archive: every topic as Delta tables.", no_args_is_help=True)
+app = typer.Typer(help="Maintain the Delta tables of the archive.", no_args_is_help=True)
 
 
 @app.callback()
 def main() -> None:
-    """The archive: every topic as Delta tables."""
+    """Maintain the Delta tables of the archive."""
 
 
 @app.command("optimize")
@@ -31,10 +31,10 @@ def optimize_tables(
     generation: Annotated[str | None, typer.Option(help="Whose tables. [live]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Join small files and delete those that are no longer needed. The jobs may go on writing meanwhile.
+    """Compact small files and delete those that are no longer needed. The jobs may go on writing meanwhile.
 
     Run it daily; former versions stay readable for a week (delta.deletedFileRetentionDuration of the table).
-    Between two runs a partition of a table has at most some 50 small files: the archive job joins them.
+    Between two runs a partition of a table has at most some 50 small files: the archive job compacts them.
 
     Example: kappa archive optimize --json
     """
@@ -56,7 +56,7 @@ def optimize_tables(
         Console().print(_table(done))
 
 
-def _table(done: list[Maintained]) -> Table:
+def _table(done: list[Maintenance]) -> Table:
     table = Table("table", "files before", "files now", "removed from disk")
     for one in done:
         table.add_row(one.table, *(str(count) for count in (one.files_before, one.files_after, one.removed_from_disk)))

@@ -1,4 +1,4 @@
-"""`kappa host`: this machine's metrics and log lines, into Kafka."""
+"""`kappa host`: sends this machine's metrics and log lines to Kafka."""
 
 import platform
 from pathlib import Path
@@ -24,14 +24,14 @@ def host(
     interval: Annotated[float, typer.Option(help="Seconds between two samples of the metrics.")] = 5.0,
     file: Annotated[list[Path] | None, typer.Option(help="A log file to follow from now on. Repeat for more.")] = None,
     journal: Annotated[bool, typer.Option(help="Follow journald, where there is one.")] = True,
-    top: Annotated[int, typer.Option(help="Process groups to tell apart, by name, those with most memory.")] = 5,
+    top: Annotated[int, typer.Option(help="Process groups with metrics: those with most memory.")] = 5,
     bootstrap: Annotated[
         str, typer.Option(envvar="KAPPA_KAFKA_BOOTSTRAP", help="Kafka's addresses.")
     ] = "127.0.0.1:9092",
     topic_prefix: Annotated[str, typer.Option(help="Put before the name of each topic.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was sent as JSON at the end.")] = False,
 ) -> None:
-    """Stream this machine: CPU, memory, load, disks, network, processes and log lines, until Ctrl-C or SIGTERM.
+    """Send this machine's telemetry until Ctrl-C or SIGTERM: CPU, memory, load, disks, network, processes, log lines.
 
     Example: kappa host --interval 2 --file /var/log/syslog
     """

@@ -1,4 +1,4 @@
-"""`kappa infra` and `kappa topics`."""
+"""`kappa infra` runs the embedded servers; `kappa topics` compares the map of topics with a broker."""
 
 import json
 import signal
@@ -28,8 +28,8 @@ from infra.settings import load_settings
 from jobs.table import JOBS
 
 app = typer.Typer(help="Embedded Kafka and Elasticsearch: real servers, no containers.", no_args_is_help=True)
-topics_app = typer.Typer(help="The topics of the map, compared with the broker.", no_args_is_help=True)
-# Into a pipe, tables keep their lines whole.
+topics_app = typer.Typer(help="List the map of topics, compare it with a broker, create topics.", no_args_is_help=True)
+# A table in a pipe is not wrapped.
 console = Console(width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True)
 
@@ -66,7 +66,7 @@ def fetch() -> None:
 
 @app.command()
 def up(kafka_port: KafkaPort = None, elasticsearch_port: ElasticsearchPort = None, brokers: Brokers = None) -> None:
-    """Start what doesn't run yet, wait until it answers, and print what tells the jobs where it is.
+    """Start the servers that don't run, wait until they are ready, and print the settings with their addresses.
 
     Example: kappa infra up --brokers 3 --kafka-port 9192
     """
@@ -119,7 +119,7 @@ def logs(
 def apply(
     bootstrap: Bootstrap = "127.0.0.1:9092", generation: Generation = LIVE, path: Map = None, as_json: Json = False
 ) -> None:
-    """Create the topics that are missing. One that differs is shown, not changed; then the exit code is 1.
+    """Create the topics that are missing. One that differs is shown but not changed; then the exit code is 1.
 
     Example: kappa topics apply --generation v2
     """
@@ -131,7 +131,7 @@ def apply(
 
 @topics_app.command("list")
 def list_topics(generation: Generation = LIVE, path: Map = None, as_json: Json = False) -> None:
-    """Print the map; no broker is asked.
+    """Print the map of topics, without asking a broker.
 
     Example: kappa topics list --json
     """
@@ -169,7 +169,7 @@ def schema(name: Annotated[str, typer.Argument(help="A topic, e.g. novelties.")]
 
     record = load_topics(path)[name].schema_name
     if record is None:
-        raise UserError(f"topic {name!r} has no schema: what it holds is its writers' format")
+        raise UserError(f"topic {name!r} has no schema: its writers choose the format")
     console.print_json(data=json_schema(record, SCHEMAS[record]))
 
 
@@ -180,7 +180,7 @@ def _servers(**flags: int | None) -> LocalServers:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP, too, end the program through its clean-up; a second one doesn't cut that short."""
+    """End the program on SIGTERM and SIGHUP as on SIGINT, with its clean-up; further signals don't interrupt that."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
         for each in previous:

@@ -1,53 +1,53 @@
-"""`kappa inventory`: what each machine is, as records of the `inventory` topic."""
+"""`kappa inventory`: writes the facts of machines to the `inventory` topic and shows them."""
 
 import csv
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import orjson
 import typer
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 
 from connectors.kafka.producer import CollectorProducer
+from infra.contract.inventory import FACTS, Facts
 from infra.errors import UserError
 from infra.settings import describe
-from jobs.enrichment.inventory import FACTS, follow_facts, history
+from jobs.enrichment.inventory import history, read_facts
 from jobs.runtime.settings import load_settings
 from ops.launcher import topics_of
 
-app = typer.Typer(help="The inventory: where each machine stands and what it is.", no_args_is_help=True)
+app = typer.Typer(help="Load and show the facts of machines: site, role and so on.", no_args_is_help=True)
 console = Console()
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
 
 
-class Entry(BaseModel):
-    """One machine's facts from a time on; a row of the file."""
+class Entry(Facts):
+    """A row of the file: the facts of one machine and from when to when they are valid."""
 
     model_config = ConfigDict(extra="forbid")
 
     machine: str = Field(min_length=1)
-    type: Literal["physical", "virtual"] | None = None
-    site: str | None = None
-    hypervisor: str | None = None
-    tenant: str | None = None
-    role: str | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
     def record(self) -> dict[str, Any]:
-        """As JSON of the schema `inventory`."""
-        facts = self.model_dump(exclude_none=True, exclude={"valid_from", "valid_to"})
-        times = {"valid_from_unix_nano": _nanos(self.valid_from), "valid_to_unix_nano": _nanos(self.valid_to)}
-        return facts | {name: time for name, time in times.items() if time is not None}
+        """The record of the schema `inventory` for this row, without the fields that it leaves out."""
+        fields = {
+            "machine": self.machine,
+            **{name: getattr(self, name) for name in FACTS},
+            "valid_from_unix_nano": _nanos(self.valid_from),
+            "valid_to_unix_nano": _nanos(self.valid_to),
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
     def key(self) -> bytes:
-        """Compaction keeps one record a machine and beginning, and with it the history."""
+        """The key of the record, `machine@valid_from`: compaction keeps one record of each, so history stays."""
         return f"{self.machine}@{_nanos(self.valid_from) or 0}".encode()
 
 
@@ -56,10 +56,10 @@ def load(
     file: Annotated[Path, typer.Argument(help="CSV with a header, or a JSON array of objects.")],
     bootstrap: Bootstrap = None,
 ) -> None:
-    """Write a file's machines to the inventory; former facts stay valid for the time before.
+    """Write the machines of a file to the inventory; earlier facts stay valid for the time before `valid_from`.
 
     Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, valid_from, valid_to (ISO 8601;
-    without valid_from: since ever). The whole file is checked before anything is written.
+    without valid_from: from the beginning). The whole file is checked before anything is written.
 
     Example: kappa inventory load machines.csv
     """
@@ -85,7 +85,7 @@ def show(
     Example: kappa inventory show vm-17
     """
     settings = load_settings(kafka_bootstrap=bootstrap)
-    facts = follow_facts(settings.kafka_bootstrap, topics_of(settings)["inventory"].name).get(machine)
+    facts = read_facts(settings.kafka_bootstrap, topics_of(settings)["inventory"].name).get(machine)
     if not facts:
         raise UserError(f"machine {machine!r}: not in the inventory; add it with `kappa inventory load FILE`")
     found = history(facts.values())

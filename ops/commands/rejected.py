@@ -1,8 +1,8 @@
-"""`kappa rejected`: what could not be used, why, and again after a fix."""
+"""`kappa rejected`: lists, shows and retries dead letters, the records that could not be processed."""
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -16,23 +16,31 @@ from infra.contract.topics import TopicMap, parse_duration
 from infra.errors import UserError
 from jobs.enrichment import retry
 from jobs.runtime.settings import Settings, load_settings
+from ops.dead_letters import (
+    DeadLetter,
+    OriginalLostError,
+    Redrive,
+    dead_letters,
+    original,
+    printable,
+    retried_keys,
+)
 from ops.launcher import topics_of
-from ops.rejected import GoneError, Rejection, Retry, original, printable, rejections, retried_places
 
-app = typer.Typer(help="Records that could not be used: their bytes, the reason, and again.", no_args_is_help=True)
+app = typer.Typer(help="Dead letters: list them with the reason, show their bytes, retry them.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 200)
 SHOWN_BYTES = 4_000
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
-Generation = Annotated[str | None, typer.Option(help="Whose rejections. [live]")]
+Generation = Annotated[str | None, typer.Option(help="Whose dead letters. [live]")]
 Code = Annotated[str | None, typer.Option(help="Only with this code, e.g. not_json.")]
 Source = Annotated[str | None, typer.Option("--topic", help="Only from this topic, e.g. telemetry.syslog.")]
-Since = Annotated[str | None, typer.Option(help="Only those that came so long ago or less, e.g. 2h.")]
+Since = Annotated[str | None, typer.Option(help="Only those received at most so long ago, e.g. 2h.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_rejections(
+def list_dead_letters(
     *,
     code: Code = None,
     topic: Source = None,
@@ -42,67 +50,69 @@ def list_rejections(
     generation: Generation = None,
     as_json: Json = False,
 ) -> None:
-    """List rejections, the newest last.
+    """List dead letters, the newest last.
 
     Example: kappa rejected list --code not_json --since 2h
     """
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
     topics = topics_of(settings)
-    found = sorted(_chosen(settings, topics, code, topic, since), key=lambda rejection: rejection.time_ms)
-    sent = retried_places(settings.kafka_bootstrap, topics[retry.TOPIC].name)
-    rows = [_summary(rejection, sent) for rejection in found[-limit:]]
+    found = sorted(_chosen(settings, topics, code, topic, since), key=lambda letter: letter.time_ms)
+    retried = retried_keys(settings.kafka_bootstrap, topics[retry.TOPIC].name)
+    rows = [_summary(letter, retried) for letter in found[-limit:]]
     if as_json:
         typer.echo(json.dumps(rows))
         return
-    table = Table("id", "code", "received", "machine", "events", "sent again", box=None, header_style="bold")
+    table = Table("id", "code", "received", "machine", "events", "retried", box=None, header_style="bold")
     for row in rows:
         table.add_row(*(str(row[name]) for name in ("id", "code", "received", "machine", "events", "retried")))
     console.print(table)
-    console.print(f"{len(rows)} of {len(found)} rejections")
+    console.print(f"{len(rows)} of {len(found)} dead letters")
 
 
 @app.command()
 def show(
-    rejection_id: Annotated[str, typer.Argument(metavar="ID", help="As `list` shows it.")],
+    letter_id: Annotated[str, typer.Argument(metavar="ID", help="As `list` shows it.")],
     raw: Annotated[bool, typer.Option(help="Write the original bytes to stdout and nothing else.")] = False,
     bootstrap: Bootstrap = None,
     generation: Generation = None,
     as_json: Json = False,
 ) -> None:
-    """Show a rejection: the reason, where the record stands, its original bytes.
+    """Show a dead letter: the reason, the topic and offset of the original record, its bytes.
 
     Example: kappa rejected show telemetry.syslog-2-1734-0-not_json
     """
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
-    rejection = _by_id(_chosen(settings, topics_of(settings)), rejection_id)[-1]
+    letter = _by_id(_chosen(settings, topics_of(settings)), letter_id)[-1]
     if raw:
-        sys.stdout.buffer.write(original(settings.kafka_bootstrap, rejection))
+        sys.stdout.buffer.write(original(settings.kafka_bootstrap, letter))
         return
     if as_json:
-        typer.echo(json.dumps(rejection.record))
+        typer.echo(json.dumps(letter.record))
         return
-    source = rejection.record["source"]
-    console.print(f"{rejection.record['code']}: {rejection.record['reason']}", markup=False)
+    source = letter.record["source"]
+    console.print(f"{letter.record['code']}: {letter.record['reason']}", markup=False)
     console.print(f"topic {source['topic']}, partition {source['partition']}, offset {source['offset']}")
-    console.print(f"received {_time(rejection)}, {rejection.record['events']} events, {len(rejection.value)} bytes:")
-    console.print(printable(rejection.value[:SHOWN_BYTES]), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"received {_time(letter)}, {letter.record['events']} events, {len(letter.value)} bytes:")
+    console.print(printable(letter.value[:SHOWN_BYTES]), markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command("retry")
-def retry_rejections(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Those; otherwise by the options.")] = None,
+def retry_dead_letters(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Which ones; else chosen by the options.")
+    ] = None,
     *,
     code: Code = None,
     topic: Source = None,
     since: Since = None,
-    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
     bootstrap: Bootstrap = None,
     generation: Generation = None,
     as_json: Json = False,
 ) -> None:
-    """Send rejected records through enrichment again, each rejection once, however often this is called.
+    """Retry dead letters (redrive): send them through enrichment again, each once, however often this is called.
 
-    They are judged by the time at which they first came. One that is rejected again can be sent again.
+    Their lateness is that of their first arrival. A record that is rejected again is a new dead letter.
 
     Example: kappa rejected retry --code not_collectd --since 1d
     """
@@ -112,29 +122,35 @@ def retry_rejections(
     topics = topics_of(settings)
     found = list(_chosen(settings, topics, code, topic, since))
     if ids:
-        found = [rejection for wanted in ids for rejection in _by_id(found, wanted)]
-    known = {declared.name for declared in topics.telemetry}
-    usable = [rejection for rejection in found if rejection.record["source"]["topic"] in known]
-    try:
-        with _progress(len(usable)) as each:
-            sent = Retry(settings.kafka_bootstrap, topics[retry.TOPIC]).send(usable, each)
-    except GoneError as error:
-        raise UserError(f"{error}: only its beginning was kept, and it has left its topic: nothing was sent") from None
-    counts = {"sent": sent, "sent_before": len(usable) - sent, "not_telemetry": len(found) - len(usable)}
+        found = [letter for wanted in ids for letter in _by_id(found, wanted)]
+    counts = _redrive(settings, topics, found)
     if as_json:
         typer.echo(json.dumps(counts))
         return
-    console.print(f"{sent} sent; {counts['sent_before']} were before; {counts['not_telemetry']} aren't telemetry")
+    sent, before, others = counts.values()
+    console.print(f"{sent} sent; {before} were sent before; {others} are not from a telemetry topic")
+
+
+def _redrive(settings: Settings, topics: TopicMap, found: Sequence[DeadLetter]) -> dict[str, int]:
+    """Retry the dead letters that come from a telemetry topic; returns how many were sent and how many were not."""
+    known = {declared.name for declared in topics.telemetry}
+    usable = [letter for letter in found if letter.record["source"]["topic"] in known]
+    try:
+        with _progress(len(usable)) as each:
+            sent = Redrive(settings.kafka_bootstrap, topics[retry.TOPIC]).send(usable, each)
+    except OriginalLostError as error:
+        raise UserError(f"{error}: only its beginning was kept, its topic no longer has it: nothing was sent") from None
+    return {"sent": sent, "sent_before": len(usable) - sent, "not_telemetry": len(found) - len(usable)}
 
 
 def _chosen(
     settings: Settings, topics: TopicMap, code: str | None = None, topic: str | None = None, since: str | None = None
-) -> Iterator[Rejection]:
+) -> Iterator[DeadLetter]:
     after = _since_ms(since)
-    for rejection in rejections(settings.kafka_bootstrap, topics["events.rejected"].name):
-        record = rejection.record
-        if code in (None, record["code"]) and topic in (None, record["source"]["topic"]) and rejection.time_ms >= after:
-            yield rejection
+    for letter in dead_letters(settings.kafka_bootstrap, topics["events.rejected"].name):
+        record = letter.record
+        if code in (None, record["code"]) and topic in (None, record["source"]["topic"]) and letter.time_ms >= after:
+            yield letter
 
 
 def _since_ms(since: str | None) -> int:
@@ -147,34 +163,34 @@ def _since_ms(since: str | None) -> int:
     return int((datetime.now(UTC) - age).timestamp() * 1000)
 
 
-def _by_id(found: Iterable[Rejection], rejection_id: str) -> list[Rejection]:
-    """The rejections of this id, oldest first: more than one if a retry was rejected too."""
-    matching = [rejection for rejection in found if rejection.record["id"] == rejection_id]
+def _by_id(found: Iterable[DeadLetter], letter_id: str) -> list[DeadLetter]:
+    """The dead letters with this id, oldest first: more than one if a retry was rejected too."""
+    matching = [letter for letter in found if letter.record["id"] == letter_id]
     if not matching:
-        raise UserError(f"rejection {rejection_id!r}: there is none; `kappa rejected list` shows them")
+        raise UserError(f"dead letter {letter_id!r}: there is none; `kappa rejected list` shows them")
     return matching
 
 
-def _summary(rejection: Rejection, sent: set[str]) -> dict[str, Any]:
-    record = rejection.record
+def _summary(letter: DeadLetter, retried: set[str]) -> dict[str, Any]:
+    record = letter.record
     return {
         "id": record["id"],
         "code": record["code"],
         "reason": record["reason"],
         "source": record["source"],
-        "received": _time(rejection),
+        "received": _time(letter),
         "machine": record.get("machine", ""),
         "events": record["events"],
-        "retried": rejection.place in sent,
+        "retried": letter.retry_key in retried,
     }
 
 
-def _time(rejection: Rejection) -> str:
-    return datetime.fromtimestamp(rejection.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+def _time(letter: DeadLetter) -> str:
+    return datetime.fromtimestamp(letter.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[], None]]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rejections", total=total)
+        task = progress.add_task("dead letters", total=total)
         yield lambda: progress.advance(task)

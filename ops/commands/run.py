@@ -1,13 +1,16 @@
-"""`kappa run`: a job, or all of them."""
+"""`kappa run`: runs an application of the job table, or all of them."""
 
 import signal
 import threading
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from infra.errors import UserError
 from jobs.table import JOBS
+
+if TYPE_CHECKING:
+    from jobs.runtime.settings import Settings
 
 app = typer.Typer()
 ALL = "all"
@@ -27,7 +30,7 @@ def run(
         typer.Argument(
             parser=_application,
             metavar="|".join((*APPLICATIONS, ALL)),
-            help="Which application of the job table; all: every one, as supervised processes.",
+            help="An application of the job table, or all of them, as supervised processes.",
         ),
     ],
     *,
@@ -44,10 +47,10 @@ def run(
     ] = False,
     metrics_port: Annotated[int | None, typer.Option(help="Of /metrics and /healthz; 0: any free one. [9400]")] = None,
 ) -> None:
-    """Run a job until SIGTERM; it then ends its batch and exits with 0.
+    """Run an application until SIGTERM; it then completes its micro-batches and exits with 0.
 
-    With KAPPA_PROFILE=small, `all` is one process with one Spark application: 2 GB in place of 5. Optional jobs run
-    with the others where KAPPA_OPTIONAL_JOBS names them.
+    With KAPPA_PROFILE=small, `all` is one process with one Spark application: 2 GB instead of 5. Optional jobs run
+    with the others if KAPPA_OPTIONAL_JOBS names them.
 
     Every setting has an environment variable, KAPPA_...; `kappa settings` lists them.
 
@@ -55,7 +58,6 @@ def run(
     """
     from jobs.runtime.logs import configure_logs
     from jobs.runtime.settings import load_settings
-    from ops import launcher
 
     if realtime and not (application in JOBS.names() and JOBS[application].realtime):
         raise UserError(f"--realtime: {application} has no such mode; {', '.join(_with_realtime())} has")
@@ -66,6 +68,12 @@ def run(
         metrics_port=metrics_port,
     )
     configure_logs(settings)
+    _run(application, settings, realtime=realtime)
+
+
+def _run(application: str, settings: "Settings", *, realtime: bool) -> None:
+    from ops import launcher
+
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -23,7 +23,7 @@ _IN_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as it stands: its environment variable, its value as text, and where that comes from."""
+    """A setting: its environment variable, its value as text, where the value comes from, type and default."""
 
     variable: str
     value: str
@@ -97,7 +97,7 @@ def _type_name(annotation: Any) -> str:
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as text, without secrets: neither its own, nor one inside a URL or of an entry of a map."""
+    """A value as text with secrets masked, also those within URLs and in the entries of a map."""
     if value is None or value in ({}, ()):
         return ""
     if isinstance(value, SecretStr) or _SECRET.search(name):

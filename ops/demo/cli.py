@@ -1,4 +1,4 @@
-"""`kappa demo`: everything at once, to be looked at."""
+"""`kappa demo`: runs servers, chain and a simulated cloud with faults, and shows what the chain found."""
 
 import signal
 import time
@@ -20,7 +20,7 @@ from ops.demo.demo import SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
 from ops.verify.observer import Result
 from ops.verify.table import show as show_result
 
-# Of a name and how long it takes, if that is known; gives what shows its state.
+# Takes the name of a stage and its duration in seconds, if known; gives the function that shows its state.
 Stage = Callable[[str, float | None], AbstractContextManager[Callable[[str], None]]]
 
 app = typer.Typer()
@@ -33,9 +33,9 @@ def demo(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
     metrics_port: Annotated[int, typer.Option(help="First of the jobs' metrics ports.")] = 9400,
 ) -> None:
-    """Run the whole chain on real servers, break the simulated cloud on purpose, show what the chain says.
+    """Run the whole chain on real servers, with faults in a simulated cloud, and show what the chain found.
 
-    Its data lives in KAPPA_HOME/demo and begins anew each time.
+    Its data is in KAPPA_HOME/demo and is deleted at each start.
 
     Example: kappa demo --once --json build/demo.json
     """
@@ -89,7 +89,7 @@ def _simulated(demo: Demo, observer: DemoObserver, show: Callable[[str], None]) 
 
 
 def _settle(demo: Demo, observer: DemoObserver) -> None:
-    """Wait for what is still under way; what isn't there by then, the table shows as missed."""
+    """Wait for the last answers, at most SETTLE_SECONDS; the table shows faults without an answer as missed."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < deadline and not observer.is_complete():
         steps.check_processes(demo)
@@ -107,7 +107,7 @@ def _await(done: Callable[[], bool], demo: Demo, seconds: float, what: str) -> N
 
 @contextmanager
 def _progress() -> Iterator[Stage]:
-    """A line a stage, with the time that it took."""
+    """Show a line for each stage, with the elapsed time."""
     columns = (SpinnerColumn(finished_text="[green]✓"), TextColumn("{task.description}"), BarColumn(20))
     with Progress(*columns, TimeElapsedColumn(), TextColumn("[dim]{task.fields[state]}"), console=console) as progress:
 
@@ -143,7 +143,7 @@ def _save(file: Path | None, result: Result) -> None:
     if file is None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(orjson.dumps(result.facts(), option=orjson.OPT_INDENT_2))
+    file.write_bytes(orjson.dumps(result.as_dict(), option=orjson.OPT_INDENT_2))
 
 
 def _keep_running(demo: Demo) -> None:

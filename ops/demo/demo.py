@@ -1,4 +1,4 @@
-"""The demo: the chain on real servers, a simulated cloud with faults beside this machine, and what the chain said."""
+"""The steps of the demo: servers, the chain, a simulated cloud with faults beside this machine, the observation."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ from ops.launcher import applications, topics_of
 from ops.simulator.truth import WINDOW
 from ops.verify.observer import Observer, Result
 
-# Fault, machine, seconds after the start, seconds that it lasts. The model needs a minute to know the machines.
+# kind:machine@+start/duration. The model needs a minute to learn the machines.
 FAULTS = (
     "state_change:vm-09@+80s",
     "malformed:vm-03@+80s/20s",
@@ -39,12 +39,12 @@ SIMULATED_SECONDS = 200
 SETTLE_SECONDS = 90.0
 NANO = 1_000_000_000
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass
 class Demo:
-    """Where the demo lives. Its data is its own, below `home`, and begins anew each time."""
+    """The folder, settings, ports and processes of a demo. Its data is below `home` and is deleted at each start."""
 
     home: Path
     settings: Settings
@@ -54,7 +54,7 @@ class Demo:
 
     @classmethod
     def at(cls, home: Path, kafka_port: int, elasticsearch_port: int, metrics_port: int) -> "Demo":
-        """A demo below `home`."""
+        """A demo in a folder below `home`."""
         folder = (home / "demo").resolve()
         settings = Settings(
             home=folder,
@@ -67,7 +67,7 @@ class Demo:
 
     @property
     def servers(self) -> LocalServers:
-        """Its Kafka and Elasticsearch."""
+        """The demo's Kafka and Elasticsearch."""
         return LocalServers(
             self.home,
             kafka_port=self.kafka_port,
@@ -77,22 +77,22 @@ class Demo:
 
     @property
     def topics(self) -> TopicMap:
-        """The map of its generation."""
+        """The map of topics of the demo's generation."""
         return topics_of(self.settings)
 
     @property
     def truth_folder(self) -> Path:
-        """Where the simulator writes down what really happened."""
+        """The folder of the simulator's truth."""
         return self.home / "truth"
 
     def log_of(self, name: str) -> Path:
-        """The log file of a process."""
+        """The log file of a process, by its name."""
         return self.home / "log" / f"{name}.log"
 
 
 @contextmanager
 def running(demo: Demo) -> Iterator[Demo]:
-    """Whatever the demo started ends with it: processes, then servers."""
+    """At the end of the block, stop what the demo has started: processes, then servers."""
     try:
         yield demo
     finally:
@@ -111,22 +111,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def start_servers(demo: Demo, say: Say) -> None:
-    """A clean folder, Kafka, Elasticsearch, topics."""
+def start_servers(demo: Demo, report: Report) -> None:
+    """Delete the data of an earlier demo, start Kafka and Elasticsearch, create the topics."""
     demo.servers.down()
     shutil.rmtree(demo.home, ignore_errors=True)
     demo.log_of("jobs").parent.mkdir(parents=True)
-    demo.servers.up(lambda server, state: say(f"{server}: {state}"))
+    demo.servers.up(lambda server, state: report(f"{server}: {state}"))
     admin.apply(admin.connect(demo.settings.kafka_bootstrap), demo.topics)
 
 
 def start_chain(demo: Demo) -> None:
-    """All jobs, as supervised processes."""
+    """Start all jobs, as supervised processes."""
     _start(demo, "jobs", "run", "all")
 
 
 def start_feeds(demo: Demo) -> None:
-    """The simulated cloud with its faults, and this machine."""
+    """Start the simulated cloud with its faults, and the collector of this machine."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     duration = f"{SIMULATED_SECONDS}s"
     _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", str(demo.truth_folder), *faults)
@@ -134,7 +134,7 @@ def start_feeds(demo: Demo) -> None:
 
 
 def keep_feeding(demo: Demo) -> None:
-    """The simulated cloud goes on, without faults."""
+    """Start a simulated cloud without faults, for after the first one has ended."""
     _start(demo, "simulate-on", "simulate", "--json", "--truth", str(demo.home / "truth-on"))
 
 
@@ -157,7 +157,7 @@ def _start(demo: Demo, name: str, *arguments: str) -> None:
 
 
 def healthy_applications(demo: Demo) -> list[str]:
-    """The names of the applications whose /healthz says ok."""
+    """The names of the applications that are healthy by their /healthz."""
     return [name for name, port in metrics_ports(demo).items() if _is_healthy(port)]
 
 
@@ -175,7 +175,7 @@ def _is_healthy(port: int) -> bool:
 
 
 def check_processes(demo: Demo) -> None:
-    """Raises UserError if something that should run has failed, with the end of its log."""
+    """Raises UserError, with the end of its log, if a process has failed."""
     for name, process in demo.processes.items():
         if process.poll() not in (None, 0):
             log = demo.log_of(name)
@@ -184,12 +184,12 @@ def check_processes(demo: Demo) -> None:
 
 
 def simulation_ended(demo: Demo) -> bool:
-    """Whether the simulated faults are over and their truth is whole."""
+    """Whether the simulation has ended and its truth is complete."""
     return (demo.truth_folder / "totals.json").exists()
 
 
 class DemoObserver(Observer):
-    """Knows how long the demo's simulation is."""
+    """The observer of the demo's simulation, whose length it knows."""
 
     def __init__(self, demo: Demo, client: Elasticsearch) -> None:
         super().__init__(demo.settings, demo.truth_folder, client)
@@ -199,9 +199,9 @@ class DemoObserver(Observer):
         return self.result(0, self._end())
 
     def is_complete(self) -> bool:
-        """Whether the last simulated window has been told in every partition, and all faults are answered."""
+        """Whether every partition has emitted the last simulated window, and every fault was found."""
         self.look()
-        return self.told_until() >= self._end() and self.outcome().passed
+        return self.emitted_until() >= self._end() and self.outcome().passed
 
     def _end(self) -> int:
         first, _ = self.truth.span()

@@ -1,4 +1,4 @@
-"""`kappa replay`: generations of the chain, from their start to their end."""
+"""`kappa replay`: starts, compares, promotes and drops generations of the chain."""
 
 import json
 import signal
@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -51,9 +52,9 @@ class Source(StrEnum):
 def start(
     *,
     name: Annotated[str, typer.Option("--as", help="The new generation's name, e.g. v2.")],
-    job: Annotated[str, typer.Option(help=f"The first job that runs anew: {REPLAYABLE}.")],
+    job: Annotated[str, typer.Option(help=f"The first job to replay; those that follow it run too: {REPLAYABLE}.")],
     source: Annotated[
-        Source, typer.Option(help="Where the log is read: in Kafka, or in the archive, for what Kafka no longer holds.")
+        Source, typer.Option(help="Where to read the log: Kafka, or the archive (delta) for what Kafka no longer has.")
     ] = Source.kafka,
     begin: Annotated[str, typer.Option("--from", help="A time, earliest, or savepoint:NAME.")] = "earliest",
     until: Annotated[str, typer.Option("--to", help="A time, latest, or follow.")] = "follow",
@@ -70,21 +71,29 @@ def start(
     Example: kappa replay start --job detector --from 2026-03-01T06:00:00Z --set detector.alarms_per_day=20 --as v2
     """
     settings = load_settings()
-    registry = Registry.read(settings.kafka_bootstrap)
+    _begin(Request(name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value), ref, settings)
+    if detach:
+        errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
+        return
+    _run(name, settings, stay=stay)
+
+
+def _begin(request: Request, ref: str | None, settings: Settings) -> None:
+    """Plan the requested generation, from a savepoint if it names one, and create what it needs."""
+    registry, begin = Registry.read(settings.kafka_bootstrap), request.begin
     saved = savepoints.find(begin.removeprefix(SAVEPOINT), settings) if begin.startswith(SAVEPOINT) else None
-    base = saved.generation if saved else base
-    request = Request(name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value)
-    planned = plan(request, settings, registry, Log(settings.kafka_bootstrap), saved.offsets if saved else None)
+    if saved:
+        request = replace(request, base=saved.generation)
+    offsets = saved.offsets if saved else None
+    planned = plan(request, settings, registry, Log(settings.kafka_bootstrap), offsets)
     if ref:
         run.checkout(ref, settings)
         planned = planned.model_copy(update={"ref": ref})
     run.begin(planned, saved, registry, settings)
     if saved and saved.job == "detector":
-        errors.print(f"{name}: its incidents begin anew; those that were open at the savepoint aren't in it")
-    if detach:
-        errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
-        return
-    _run(name, settings, stay=stay)
+        errors.print(
+            f"{request.name}: its incidents start from nothing: those that were open at the savepoint aren't in it"
+        )
 
 
 @app.command()
@@ -195,7 +204,7 @@ def _row(name: str, registry: Registry) -> dict[str, Any]:
 
 @app.command()
 def status(name: Name, as_json: Json = False) -> None:
-    """Show how far a generation is, job by job, and where the aliases lead.
+    """Show the progress of a generation: the backlog of each of its jobs.
 
     Example: kappa replay status v2
     """
@@ -259,7 +268,7 @@ def _print_diff(found: comparison.Diff) -> None:
             {"topic": topic, "kind": kind, "machine": machine, "verdict": verdict, "records": count}
             for (topic, kind, machine, verdict), count in sorted(found.summary().items())
         ],
-        "differences": [one.facts() for one in found.differences],
+        "differences": [one.as_dict() for one in found.differences],
     }
     typer.echo(json.dumps(facts, indent=2))
 
@@ -286,7 +295,7 @@ def promote(
     name: Name,
     force: Annotated[bool, typer.Option(help="Even if it has not caught up, or ends before the log does.")] = False,
 ) -> None:
-    """Let readers see a generation: Elasticsearch's aliases and the Delta tables, at once.
+    """Switch readers to a generation: Elasticsearch's aliases and the pointer to the Delta tables.
 
     Example: kappa replay promote v2
     """
@@ -299,7 +308,7 @@ def promote(
 
 @app.command()
 def rollback() -> None:
-    """Let readers see again the generation that they saw before.
+    """Switch readers back to the generation that was promoted before.
 
     Example: kappa replay rollback
     """
@@ -320,7 +329,7 @@ def _promote(name: str, registry: Registry, settings: Settings) -> None:
 
 @app.command()
 def drop(name: Name) -> None:
-    """Delete a generation: topics, indices, tables, checkpoints. Refuses the one that readers see.
+    """Delete a generation: topics, indices, tables, checkpoints; but not the promoted one.
 
     Example: kappa replay drop v1
     """
@@ -329,12 +338,12 @@ def drop(name: Name) -> None:
     registry.find(name)
     promotion.check_droppable(name, registry, settings)
     promotion.drop(name, registry, settings)
-    errors.print(f"{name} is gone")
+    errors.print(f"{name} is dropped")
 
 
 @app.command("views")
 def show_views(as_json: Json = False) -> None:
-    """Show where readers are led: each Elasticsearch alias with its indices, each table with its path.
+    """Show what readers see: the indices of each Elasticsearch alias, and the path of each table.
 
     Example: kappa replay views
     """

@@ -1,10 +1,10 @@
-"""Two generations, record by record: what only one of them holds, and which fields differ."""
+"""Compares two generations record by record: which records only one of them has, and which fields differ."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import orjson
@@ -15,13 +15,13 @@ from infra.contract.topics import TopicMap
 from jobs.table import JOBS
 
 Record = dict[str, Any]
-Identity = tuple[str, str, int]  # id, phase, time: a novelty is told several times under one id
+Identity = tuple[str, str, int]  # id, phase, time: several records of one novelty have the same id
 Reader = Callable[[str], Iterable[tuple[int, bytes]]]  # topic -> (timestamp ms, value) of each record
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A record (or event) of which the two generations hold different forms; None where one has none."""
+    """A record (or event) that differs between two generations, as each has it; None where one doesn't have it."""
 
     topic: str
     one: Record | None
@@ -34,14 +34,14 @@ class Difference:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that differ, of a changed record."""
+        """The names of the fields of a changed record that differ."""
         if self.one is None or self.other is None:
             return ()
         names = self.one.keys() | self.other.keys()
         return tuple(sorted(name for name in names if self.one.get(name) != self.other.get(name)))
 
-    def facts(self) -> dict[str, Any]:
-        """As JSON."""
+    def as_dict(self) -> dict[str, Any]:
+        """The difference as JSON."""
         return {"topic": self.topic, "kind": self.kind, "fields": self.fields, "first": self.one, "second": self.other}
 
 
@@ -54,11 +54,11 @@ class Diff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the generations are the same."""
+        """Whether there are no differences."""
         return not self.differences
 
     def summary(self) -> Counter[tuple[str, str, str, str]]:
-        """How many differences by topic, kind, machine and verdict."""
+        """The number of differences by (topic, kind, machine, verdict)."""
         return Counter(
             (d.topic, d.kind, str(known.get("machine", "")), str(known.get("verdict", "")))
             for d in self.differences
@@ -67,11 +67,11 @@ class Diff:
 
 
 def differing_topics(first: TopicMap, second: TopicMap, jobs: Collection[str]) -> dict[str, tuple[str, str]]:
-    """The topics of which the generations have one each: by name in the map, their two names.
+    """The topics that can be compared: by their key in the map, the names of the two generations' own topics.
 
-    `jobs` are those that both run: a topic that others write too (`events.rejected`: enrichment and indexer) holds only
-    a part where these don't run. Without topics that are not archived: what is provisional depends on when watermarks
-    came, and is no part of history.
+    `jobs` are those that both generations run: a topic that other jobs write too (`events.rejected`: enrichment and
+    indexer) is incomplete without them. Topics that are not archived are left out: provisional results depend on when
+    watermarks arrived.
     """
     return {
         key: (first[key].name, second[key].name)
@@ -87,9 +87,10 @@ def diff(
     since_ms: int = 0,
     until_ms: int | None = None,
 ) -> Diff:
-    """Compare the topics' records with timestamps in [since, until]; of `events` each event alone. Watermarks aside.
+    """Compare the records of topics with timestamps from `since_ms` to `until_ms`, without watermarks.
 
-    Only digests are held in memory (about 200 bytes each); what differs is read a second time.
+    Records of `events` are compared event by event. Only digests are kept in memory (about 200 bytes each); the records
+    that differ are read a second time.
     """
     found = Diff()
     derived = {name for names in topics.values() for name in names}
@@ -98,16 +99,7 @@ def diff(
         return since_ms <= time_ms and (until_ms is None or time_ms <= until_ms)
 
     def records(topic: str, key: str) -> Iterator[Record]:
-        for timestamp, value in read(topic):
-            if key != "events" and not is_within(timestamp):
-                continue
-            record = orjson.loads(value)
-            if "watermark_unix_nano" in record:
-                continue
-            if key == "events":
-                yield from (event for time, event in _events(record) if is_within(time))
-            else:
-                yield _comparable(record, derived)
+        return _events_of(read(topic), is_within) if key == "events" else _records_of(read(topic), is_within, derived)
 
     for key, (one, other) in topics.items():
         first, second = Counter(map(_digest, records(one, key))), Counter(map(_digest, records(other, key)))
@@ -117,8 +109,23 @@ def diff(
     return found
 
 
+def _records_of(
+    values: Iterable[tuple[int, bytes]], is_within: Callable[[int], bool], derived: set[str]
+) -> Iterator[Record]:
+    """The comparable form of each record within the time, by its Kafka timestamp."""
+    records = (orjson.loads(value) for timestamp, value in values if is_within(timestamp))
+    return (_comparable(record, derived) for record in records if "watermark_unix_nano" not in record)
+
+
+def _events_of(values: Iterable[tuple[int, bytes]], is_within: Callable[[int], bool]) -> Iterator[Record]:
+    """Each event within the time, by its own time."""
+    records = (orjson.loads(value) for _, value in values)
+    events = chain.from_iterable(_events(record) for record in records if "watermark_unix_nano" not in record)
+    return (event for time, event in events if is_within(time))
+
+
 def _events(record: Record) -> Iterator[tuple[int, Record]]:
-    """Each event of a record and what is said of it, by its own time in ms: batches decide how they are gathered."""
+    """The time in ms and the content of each event of a record: how events are coalesced depends on micro-batches."""
     common = {name: value for name, value in record.items() if name not in ("id", "source", "events")}
     for event in to_rows(record["events"]):
         identity = f"{record['machine']} {event.get('series', '')}"
@@ -126,7 +133,7 @@ def _events(record: Record) -> Iterator[tuple[int, Record]]:
 
 
 def _comparable(record: Record, derived: set[str]) -> Record:
-    """Without where it stood in a derived topic: how records and watermarks mix depends on the pace of reading."""
+    """A record without its offset in a derived topic: that depends on the number of watermarks between the records."""
     source = record.get("source")
     return {k: v for k, v in record.items() if k != "source"} if source and source["topic"] in derived else record
 
@@ -136,7 +143,7 @@ def _digest(record: Record) -> bytes:
 
 
 def _of(records: Iterable[Record], wanted: Counter[bytes]) -> dict[Identity, list[Record]]:
-    """The records with these digests, by identity."""
+    """The records that have these digests, by identity."""
     found: dict[Identity, list[Record]] = {}
     for record in records if wanted else ():
         digest = _digest(record)
@@ -159,7 +166,7 @@ def _paired(
 
 
 def reader(bootstrap: str) -> Reader:
-    """Reads the committed records of a topic up to its end as of now."""
+    """A Reader of the committed records of a topic, up to its present end."""
 
     def read(topic: str) -> Iterator[tuple[int, bytes]]:
         for message in read_topic(bootstrap, topic):

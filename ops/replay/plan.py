@@ -1,4 +1,4 @@
-"""From what `kappa replay start` was told to a generation's plan: offsets, settings, topics."""
+"""Makes the plan of a generation from the options of `kappa replay start`: offsets, settings, topics."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -36,16 +36,16 @@ class Request:
 
     @property
     def is_from_time(self) -> bool:
-        """Whether it begins at a time."""
+        """Whether the replay begins at a time, not at the earliest offset or a savepoint."""
         return self.begin != "earliest" and not self.begin.startswith(SAVEPOINT)
 
 
 def plan(
     request: Request, settings: Settings, registry: Registry, log: Log, start: Offsets | None = None
 ) -> Generation:
-    """The generation that was asked for; nothing is written yet. `start` is where a savepoint stands.
+    """The plan of the requested generation; nothing is written yet. `start` are the offsets of a savepoint.
 
-    Raises UserError naming the option that can't be met.
+    Raises UserError naming the option that is invalid.
     """
     _check_name(request.name, registry)
     base = request.base or registry.promotion.generation
@@ -76,15 +76,15 @@ def _check_combination(request: Request) -> None:
     if request.where and Topics.TELEMETRY in JOBS[request.job].reads:
         raise UserError("--where: collectors' records have no common fields; use --job statistics, it reads `events`")
     if request.source == "delta" and request.until == "follow":
-        raise UserError("--source delta: the archive ends somewhere; add --to latest or --to TIME")
+        raise UserError("--source delta: the archive can't be followed; add --to latest or --to TIME")
     if request.source == "delta" and request.begin.startswith(SAVEPOINT):
-        raise UserError("--source delta: a savepoint stands at offsets of Kafka's topics; use --from TIME or earliest")
+        raise UserError("--source delta: a savepoint has offsets of Kafka's topics; use --from TIME or earliest")
     if request.source == "delta" and request.where:
         raise UserError("--source delta: doesn't go with --where; replay all of it and compare what you want")
 
 
 def inputs(job: str, topics: TopicMap) -> tuple[Topic, ...]:
-    """The topics whose records a job processes, one by one.
+    """The topics that a job reads as its input.
 
     Raises UserError if no replay can begin with it.
     """
@@ -131,7 +131,7 @@ def _replay(request: Request, starts: Offsets, topics: list[str], log: Log) -> R
 
 
 def _changes(options: Sequence[str], jobs: Collection[str]) -> dict[str, str]:
-    """`detector.alarms_per_day=20` as the setting and its text, once the job's settings class has taken it."""
+    """The changed settings, `job.setting` -> text, from options such as `detector.alarms_per_day=20`, validated."""
     by_job: dict[str, dict[str, str]] = {}
     for option in options:
         found = re.fullmatch(r"(\w+)\.(\w+)=(.*)", option)

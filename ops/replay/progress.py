@@ -1,4 +1,4 @@
-"""How far a generation has come, from what its jobs have committed."""
+"""The progress of a generation, from the offsets that its jobs have committed."""
 
 from dataclasses import dataclass
 
@@ -12,23 +12,23 @@ from ops.replay.registry import Generation
 
 @dataclass(frozen=True)
 class Progress:
-    """Of a generation's first job, in records of its input, and what its followers have not yet read."""
+    """The progress of a generation's first job, in offsets of its input, and the lag of the jobs that follow it."""
 
     done: int
     left: int
-    reached_ms: int | None  # log time of the slowest partition
-    behind: dict[str, int]  # by consumer group, as their inputs are now
+    reached_ms: int | None  # Kafka timestamp that the slowest partition has reached
+    behind: dict[str, int]  # lag by consumer group, to the present ends of its topics
 
 
 class Watched:
-    """Asks the broker about one generation's jobs."""
+    """Asks the broker for the progress of one generation's jobs."""
 
     def __init__(self, generation: Generation, topics: TopicMap, settings: Settings, log: Log) -> None:
         self.generation, self.topics, self.log = generation, topics, log
         self.settings = settings.model_copy(update={"generation": generation.name})
 
     def progress(self) -> Progress:
-        """As of now."""
+        """The present progress."""
         groups = self.groups()
         first = next(iter(groups))
         ends = self.target(first)
@@ -42,8 +42,7 @@ class Watched:
         return Progress(done, left, min(times.values(), default=None), behind)
 
     def reached(self) -> int:
-        """The event time, ms, up to which the end of the chain has judged every partition; 0 if it has read nothing of
-        one."""
+        """The event time, ms, up to which the last job has read every partition; 0 if it has read nothing of one."""
         group = self.settings.query_of("incidents")
         ends = self.log.ends(self.groups()[group])
         at = {place: offset for place, offset in self.log.committed(group, ends).items() if ends[place]}
@@ -63,39 +62,39 @@ class Watched:
         return found
 
     def target(self, group: str) -> Offsets:
-        """Up to where a group has to read: the plan's end for the first one, else its topics' end as of now."""
+        """The offsets up to which a group has to read: the plan's end for the first group, else its topics' ends."""
         topics = self.groups()[group]
         if group == next(iter(self.groups())) and self.generation.replay.end:
             return self.generation.replay.end
         return self.log.ends(topics)
 
     def behind(self, group: str, ends: Offsets | None = None) -> int:
-        """Offsets before `ends`, or the target, that a group has not committed yet."""
+        """The lag of a group to `ends`, by default to its target, in offsets."""
         ends = self.target(group) if ends is None else ends
         return missing(self._offsets(group, ends, self.generation.replay.start), ends)
 
     def _offsets(self, group: str, partitions: Offsets, starts: Offsets) -> Offsets:
-        """Where a group stands; where it has read nothing yet, that is its start, or the log's."""
+        """The committed offsets of a group; where it has none yet, the start of the plan or of the log."""
         committed = self.log.committed(group, partitions)
         lows = self.log.starts({topic for topic, _ in partitions})
         return {at: max(offset, starts.get(at, 0), lows[at]) for at, offset in committed.items()}
 
 
 class CatchUp:
-    """Whether every job has read what there was: group by group, each with the ends when its turn has come."""
+    """Whether every job has caught up: group by group in the chain's order, each to the ends when its turn comes."""
 
-    def __init__(self, generations: Watched) -> None:
-        self.of = generations
-        self._waiting = list(generations.groups())
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
+        self._waiting = list(watched.groups())
         self._ends: Offsets | None = None
 
     def look(self) -> str | None:
-        """None once all have; otherwise the group that is being waited for."""
+        """The group that still has a lag, or None once all have caught up."""
         while self._waiting:
             group = self._waiting[0]
             if self._ends is None:
-                self._ends = self.of.target(group)
-            if self.of.behind(group, self._ends):
+                self._ends = self.watched.target(group)
+            if self.watched.behind(group, self._ends):
                 return group
             self._waiting.pop(0)
             self._ends = None

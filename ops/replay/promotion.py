@@ -1,7 +1,7 @@
-"""Promote, roll back, drop: what changes for readers, in an order that a crash can't spoil.
+"""Promotes and drops generations, in an order that a crash can't leave inconsistent for good.
 
-The topic `generations` is written first, aliases and Delta pointer follow. If they can't, the same command makes them
-right; `kappa replay status` shows where they lead.
+The topic `generations` is written first, then the aliases and the Delta pointer. If these fail, the same command run
+again corrects them; `kappa replay views` shows what readers see.
 """
 
 import shutil
@@ -32,13 +32,13 @@ def elasticsearch(settings: Settings) -> Elasticsearch:
 
 
 def watch(name: str, registry: Registry, settings: Settings) -> Watched:
-    """The means to see how far a generation is."""
+    """What observes the progress of a generation."""
     topics = registry.topics(name, load_topics(settings.topics_file))
     return Watched(registry.find(name), topics, settings, Log(settings.kafka_bootstrap))
 
 
 def check_caught_up(watched: Watched, patience: float = PATIENCE_SECONDS) -> None:
-    """Raises UserError unless the generation follows the log and has read, within a while, all that is there now."""
+    """Raises UserError unless the generation follows the log and catches up within `patience` seconds."""
     name = watched.generation.name
     if not watched.generation.follows:
         raise UserError(
@@ -55,9 +55,9 @@ def check_caught_up(watched: Watched, patience: float = PATIENCE_SECONDS) -> Non
 
 
 def promote(name: str, registry: Registry, settings: Settings, spark: SparkSession) -> Promotion:
-    """Let readers see a generation; the one that they saw before is remembered.
+    """Switch readers to a generation; the previous one is kept for a rollback.
 
-    Promoting again what is promoted makes aliases and tables right, should an earlier attempt have been cut.
+    To promote the promoted generation again corrects aliases and tables, if an earlier attempt was interrupted.
     """
     declared = load_topics(settings.topics_file)
     wanted = views.indices(name, registry, declared)
@@ -69,12 +69,12 @@ def promote(name: str, registry: Registry, settings: Settings, spark: SparkSessi
     write(settings.kafka_bootstrap, after)
     views.switch_aliases(client, wanted)
     views.switch_tables(spark, rows, settings)
-    _keep_as_declared(name, registry, settings)
+    _set_declared_retention(name, registry, settings)
     return after
 
 
-def _keep_as_declared(name: str, registry: Registry, settings: Settings) -> None:
-    """A promoted generation's topics keep as long as the map says; what is older is in the archive and the indices."""
+def _set_declared_retention(name: str, registry: Registry, settings: Settings) -> None:
+    """Give a promoted generation's topics the retention of the map; older records are in archive and indices."""
     topics = registry.topics(name, load_topics(settings.topics_file))
     own = {topic.name: topic.config for topic in topics.derived}
     retention = {name: {"retention.ms": c["retention.ms"]} for name, c in own.items() if "retention.ms" in c}
@@ -93,9 +93,9 @@ def check_droppable(name: str, registry: Registry, settings: Settings) -> None:
 
 
 def drop(name: str, registry: Registry, settings: Settings) -> None:
-    """Delete what a generation has: topics, consumer groups, indices, checkpoints, Delta tables.
+    """Delete everything of a generation: topics, consumer groups, indices, checkpoints, Delta tables.
 
-    Of the live one, the archive's `log` stays: it holds the telemetry that later replays may need.
+    The table `log` of the live generation stays: it has the telemetry that later replays may need.
     """
     topics = registry.topics(name, load_topics(settings.topics_file))
     client = admin.connect(settings.kafka_bootstrap)

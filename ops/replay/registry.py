@@ -1,7 +1,7 @@
-"""The topic `generations`: the truth about which generations there are, how each was planned, and which is promoted.
+"""The registry of generations, kept in the topic `generations`: the plan and state of each, and which is promoted.
 
-Compacted by key: a generation's name holds its plan and state, `@promoted` which generation readers see. Everything
-else (aliases, the Delta pointer, which processes run) follows from it and can be made right again by it.
+The topic is compacted by key: a generation's name has its plan and state, `@promoted` the generation that readers see.
+Everything else (aliases, the Delta pointer, the processes that run) is derived from it and can be corrected by it.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ CHAIN = JOBS.enabled()  # the jobs of a generation that runs everything but what
 
 
 class Generation(BaseModel):
-    """What `kappa replay start` planned; what it doesn't compute itself, it reads from the generation `base`."""
+    """The plan of a generation; what its jobs don't write themselves they read from the generation `base`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,7 +43,7 @@ class Generation(BaseModel):
 
     @property
     def follows(self) -> bool:
-        """Whether it goes on with the log, once it has caught up."""
+        """Whether it continues with new records once it has caught up."""
         return not self.replay.end
 
     def changes(self, job: str) -> dict[str, str]:
@@ -78,14 +78,14 @@ class Promotion(BaseModel):
 
 @dataclass
 class Registry:
-    """What the topic says."""
+    """The generations and the promotion, as read from the topic."""
 
     generations: dict[str, Generation] = field(default_factory=dict)
     promotion: Promotion = field(default_factory=Promotion)
 
     @classmethod
     def read(cls, bootstrap: str) -> "Registry":
-        """As of now; empty if the broker has no such topic.
+        """Read the topic up to its present end; empty if the broker doesn't have it.
 
         Raises UserError if no broker answers.
         """
@@ -100,7 +100,7 @@ class Registry:
         return registry
 
     def find(self, name: str) -> Generation:
-        """Raises UserError if there is no such generation. The live one has no plan: it is the whole chain, always."""
+        """The plan of a generation; the live one is the whole chain. Raises UserError if there is no such one."""
         if name == LIVE:
             return Generation(name=LIVE, base=LIVE, jobs=CHAIN, state="caught up")
         if name not in self.generations or self.generations[name].state == "dropped":
@@ -109,28 +109,28 @@ class Registry:
 
     @property
     def names(self) -> list[str]:
-        """Of those that were not dropped."""
+        """The names of the generations that were not dropped."""
         return [LIVE, *(g.name for g in self.generations.values() if g.state != "dropped")]
 
     def topics(self, name: str, declared: TopicMap) -> TopicMap:
-        """The map of a generation; one that nobody has planned runs the whole chain."""
+        """The map of topics of a generation; one without a plan runs the whole chain."""
         generation = self.generations.get(name)
         if name == LIVE or generation is None:
             return JOBS.topics_in(declared, name)
         return JOBS.topics_in(declared, name, generation.jobs, self.topics(generation.base, declared))
 
     def jobs(self, name: str) -> tuple[str, ...]:
-        """The names of the jobs that a generation runs; one that nobody has planned runs them all."""
+        """The names of the jobs that a generation runs; one without a plan runs all that aren't optional."""
         return self.generations[name].jobs if name in self.generations else CHAIN
 
     def lineage(self, name: str) -> list[str]:
-        """The generation and those that it reads from, directly or not."""
+        """The names of a generation and of those that it reads from, directly or not."""
         generation = self.generations.get(name)
         partial = generation is not None and not {*CHAIN} <= {*generation.jobs}
         return [name, *(self.lineage(generation.base) if generation and partial else ())]
 
 
 def write(bootstrap: str, record: Generation | Promotion) -> None:
-    """Add a record to the topic; it is on the broker when this returns."""
+    """Write a record to the topic; it is acknowledged when this returns."""
     key = record.name if isinstance(record, Generation) else PROMOTED
     write_now(bootstrap, TOPIC, key, orjson.dumps(record.model_dump(mode="json"), option=orjson.OPT_NON_STR_KEYS))

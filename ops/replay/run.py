@@ -1,4 +1,4 @@
-"""Starts a planned generation and runs its jobs until they have caught up, or for as long as they are to follow."""
+"""Starts a planned generation and runs its jobs until they have caught up, or until they are stopped."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.replay import matching
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
-from jobs.runtime.supervisor import Child, tend_all
+from jobs.runtime.supervisor import Child, keep_running
 from jobs.table import JOBS
 from ops.replay.plan import inputs
 from ops.replay.progress import CatchUp, Progress, Watched
@@ -31,13 +31,13 @@ from ops.savepoints.savepoints import Savepoint
 POLL_SECONDS = 1.0
 FOR_EVER = "-1"
 
-Report = Callable[[Progress, str | None], None]  # what was reached; who is waited for, None: nobody
+Report = Callable[[Progress, str | None], None]  # the progress; the consumer group that still has a lag, or None
 
 
 def begin(generation: Generation, saved: Savepoint | None, registry: Registry, settings: Settings) -> None:
-    """Check what can be checked, then create what the generation needs and write its plan down.
+    """Check the plan, create what the generation needs, and write the plan to the registry.
 
-    Raises UserError, before anything is created, if its condition or its savepoint doesn't fit.
+    Raises UserError, before anything is created, if the condition is invalid or the savepoint doesn't fit.
     """
     registry.generations[generation.name] = generation
     topics = registry.topics(generation.name, load_topics(settings.topics_file))
@@ -68,10 +68,10 @@ def _check_where(generation: Generation, topics: TopicMap, settings: Settings) -
 
 
 def prepare(generation: Generation, topics: TopicMap, settings: Settings) -> None:
-    """Create the generation's own topics.
+    """Create the generation's own topics, with unlimited retention until it is promoted.
 
-    They keep everything until it is promoted: records carry the times of the log that is replayed, and retention goes
-    by these, so what is older than it would be deleted while it is being written.
+    Retention goes by the records' timestamps, which are those of the replayed log: old records would be deleted while
+    they are being written.
     """
     client = admin.connect(settings.kafka_bootstrap)
     own = list(topics.derived)
@@ -80,25 +80,25 @@ def prepare(generation: Generation, topics: TopicMap, settings: Settings) -> Non
 
 
 def run(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) -> None:
-    """Run the jobs as processes; returns once they have caught up (but for `stay`: when `stop` is set).
+    """Run the jobs as processes; returns once they have caught up, or with `stay` when `stop` is set.
 
-    Raises UserError if one of them refuses to run.
+    Raises UserError if one of them ends with a UserError.
     """
     codes: list[int] = []
     ended = threading.Event()
 
-    def tend() -> None:
-        codes.append(tend_all(_children(watched), watched.settings, ended))
+    def supervise() -> None:
+        codes.append(keep_running(_children(watched), watched.settings, ended))
         stop.set()
 
     with _only_one(watched.settings):
-        tending = threading.Thread(target=tend, name="supervisor")
-        tending.start()
+        supervisor = threading.Thread(target=supervise, name="supervisor")
+        supervisor.start()
         try:
             _watch(watched, stop, report, stay=stay)
         finally:
             ended.set()
-            tending.join()
+            supervisor.join()
     if codes[0]:
         raise UserError(
             f"generation={watched.generation.name}: a job refuses to run; see {log_folder(watched.settings)}"
@@ -135,7 +135,7 @@ def _children(watched: Watched) -> list[Child]:
 
 
 def detach(name: str, settings: Settings) -> Path:
-    """`kappa replay resume NAME` in the background; gives its log."""
+    """Start `kappa replay resume NAME` in the background; returns the path of its log."""
     folder = log_folder(settings.model_copy(update={"generation": name}))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "replay.log"
@@ -153,12 +153,12 @@ def detach(name: str, settings: Settings) -> Path:
 
 
 def log_folder(settings: Settings) -> Path:
-    """Where the jobs of a generation log to."""
+    """The folder of the logs of a generation's jobs."""
     return settings.home.resolve() / "log" / settings.generation
 
 
 def checkout(ref: str, settings: Settings) -> Path:
-    """The project's code as of a git commit, in a folder below home.
+    """Check out the project's code of a git commit into a folder below home; returns the folder.
 
     Raises UserError if there is no such commit, or the project is not a git work tree.
     """
@@ -178,7 +178,7 @@ def _git(project: Path, *command: str) -> str:
 
 
 def pid_file(settings: Settings) -> Path:
-    """Where the process that runs a generation on this machine writes its pid."""
+    """The pid file of the process that runs a generation on this machine."""
     return log_folder(settings) / "replay.pid"
 
 
@@ -205,13 +205,13 @@ def _only_one(settings: Settings) -> Iterator[None]:
 
 
 class Pace:
-    """Records a second over the last half minute."""
+    """The throughput of the last half minute."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int]] = []
 
     def rate(self, done: int) -> float:
-        """With `done` records by now."""
+        """Records a second, with `done` records so far."""
         now = time.monotonic()
         self._seen = [(at, count) for at, count in self._seen if now - at < 30] + [(now, done)]
         (first, before), (last, after) = self._seen[0], self._seen[-1]

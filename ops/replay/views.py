@@ -1,7 +1,7 @@
-"""What readers see: the Elasticsearch aliases, and the Delta table `current` that says where each table is.
+"""What readers see of the promoted generation: Elasticsearch aliases, and the Delta table `current` with all paths.
 
-Both follow from the promoted generation. The aliases are moved by one `update_aliases` call, which Elasticsearch
-applies as a whole; `current` is overwritten by one commit, and a reader of any version of it sees one generation.
+The aliases are switched by one `update_aliases` call, which Elasticsearch applies atomically; `current` is overwritten
+by one commit, so a reader of any version of it sees a single generation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,10 +23,10 @@ POINTER = "table string, generation string, path string"
 
 
 def indices(generation: str, registry: Registry, declared: TopicMap) -> dict[Kind, list[str]]:
-    """By kind of document, the indices that together hold what a generation says.
+    """By kind of document, the indices that together have a generation's documents.
 
-    A generation that begins in the middle of the chain leaves the rest to the one that it is based on. Of a topic that
-    several jobs write, each generation holds the part of its own jobs.
+    A generation that doesn't run the whole chain uses the indices of the one that it is based on for the rest. Of a
+    topic that several jobs write, each generation has the part of its own jobs.
     """
     kinds = {key: topic.index for key, topic in declared.topics.items() if topic.index}
     found: dict[Kind, list[str]] = {kind: [] for kind in kinds.values()}
@@ -41,7 +41,7 @@ def indices(generation: str, registry: Registry, declared: TopicMap) -> dict[Kin
 
 
 def check_indices(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
-    """Raises UserError if Elasticsearch can't be reached or lacks an index. What was written last can be seen after."""
+    """Refresh the indices; raises UserError if Elasticsearch can't be reached or an index doesn't exist."""
     try:
         for index in (index for names in wanted.values() for index in names):
             if not client.indices.exists(index=index):
@@ -52,7 +52,7 @@ def check_indices(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> No
 
 
 def switch_aliases(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
-    """Let each alias `kappa-<kind>` lead to these indices and no others, all at once."""
+    """Point each alias `kappa-<kind>` at these indices and no others, atomically."""
     actions: list[dict[str, Any]] = []
     for kind, names in wanted.items():
         alias = f"kappa-{kind}"
@@ -63,7 +63,7 @@ def switch_aliases(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> N
 
 
 def aliases(client: Elasticsearch, declared: TopicMap) -> dict[str, list[str]]:
-    """Where each alias leads now."""
+    """The indices of each alias."""
     names = [f"kappa-{topic.index}" for topic in declared if topic.index]
     return {
         alias: sorted(client.indices.get_alias(name=alias).body)
@@ -73,7 +73,7 @@ def aliases(client: Elasticsearch, declared: TopicMap) -> dict[str, list[str]]:
 
 
 def locations(generation: str, registry: Registry, settings: Settings) -> list[tuple[str, str, str]]:
-    """(table, generation, path) of each Delta table with typed columns, as a generation's readers see it."""
+    """(table, generation, path) of each parsed Delta table, as the readers of a generation see them."""
     found = []
     for key, topic in load_topics(settings.topics_file).topics.items():
         if topic.archive == "parsed":
@@ -88,13 +88,13 @@ def locations(generation: str, registry: Registry, settings: Settings) -> list[t
 
 
 def switch_tables(spark: SparkSession, rows: Iterable[tuple[str, str, str]], settings: Settings) -> None:
-    """Overwrite `current` in one commit."""
+    """Overwrite the table `current` in one commit; `rows` are (table, generation, path)."""
     frame = spark.createDataFrame(list(rows), POINTER).coalesce(1)
     frame.write.format("delta").mode("overwrite").save(pointer(settings))
 
 
 def pointer(settings: Settings) -> str:
-    """Where the table `current` is."""
+    """The folder or URL of the table `current`."""
     return settings.model_copy(update={"generation": CURRENT}).delta_of("tables")
 
 

@@ -1,4 +1,4 @@
-"""Compares what the chain says with the truth: nothing lost, nothing doubled, every figure right."""
+"""Compares the records of the chain with the truth: nothing lost, nothing duplicated, every statistic right."""
 
 import math
 from collections import defaultdict
@@ -16,12 +16,12 @@ from ops.simulator.faults import SECOND
 from ops.simulator.truth import ALL_LINES, WINDOW, line_identity, value_identity, window_start
 
 EXAMPLES = 20
-_FIGURES = ("count", "sum", "min", "max")
+_COMPARED = ("count", "sum", "min", "max")
 TOLERANCE = 1e-9  # relative; the order in which a window's doubles are summed may differ
 
 
 class Cell(NamedTuple):
-    """A series of a machine in a window."""
+    """A series of a machine in a window: what is compared."""
 
     machine: str
     kind: str
@@ -29,13 +29,13 @@ class Cell(NamedTuple):
     series: str
 
 
-Figures = dict[str, Any]
-Windows = dict[Cell, Figures]
+Values = dict[str, Any]
+Windows = dict[Cell, Values]
 
 
 @dataclass
 class Report:
-    """What differs. `lost` and `duplicated` count events, `wrong` the cells of the right count and other figures."""
+    """The result. `lost` and `duplicated` count events, `wrong` counts cells with the right count but other values."""
 
     cells: int = 0
     events: int = 0
@@ -46,24 +46,23 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether something was compared and all of it agrees."""
+        """Whether something was compared and nothing differs."""
         return self.cells > 0 and not (self.lost or self.duplicated or self.wrong)
 
-    def facts(self) -> dict[str, Any]:
-        """As JSON."""
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON."""
         return {"passed": self.passed, **asdict(self)}
 
-    def _note(self, problem: str, cell: Cell, expected: Figures, found: Figures) -> None:
+    def _note(self, problem: str, cell: Cell, expected: Values, found: Values) -> None:
         if len(self.examples) < EXAMPLES:
             self.examples.append({"problem": problem, **cell._asdict(), "expected": expected, "found": found})
 
 
 def compare(truth: Path, statistics: Iterable[Mapping[str, Any]], until_unix_nano: int | None = None) -> Report:
-    """The truth against records of the `statistics` topic, watermarks among them (`infra.contract.schemas.STATISTICS`).
+    """Compare the truth with records of the topic `statistics`, watermarks included.
 
-    Looked at are the windows that end at `until_unix_nano` or before: the last watermark of the slowest partition,
-    or without it the greatest watermark of all. Machines that were not simulated and windows of other sizes are passed
-    over.
+    Only windows that end at `until_unix_nano` or before are compared: give the last watermark of the slowest partition;
+    the default is the greatest watermark. Machines that were not simulated and windows of other sizes are ignored.
 
     Raises:
         UserError: `truth` holds no truth.
@@ -71,21 +70,21 @@ def compare(truth: Path, statistics: Iterable[Mapping[str, Any]], until_unix_nan
     records = list(statistics)
     until = _last_watermark(records) if until_unix_nano is None else until_unix_nano
     machines = _machines(truth)
-    found: dict[Cell, list[Figures]] = defaultdict(list)
+    found: dict[Cell, list[Values]] = defaultdict(list)
     for record in records:
-        if record.get("machine") in machines and "window" in record and _is_ours(record["window"]):
-            for cell, figures in _cells(record):
-                found[cell].append(figures)
+        if record.get("machine") in machines and "window" in record and _is_compared(record["window"]):
+            for cell, values in _cells(record):
+                found[cell].append(values)
     return _compare(_load(truth), _joined(found), until)
 
 
 def compare_events(
     truth: Path, events: Iterable[Mapping[str, Any]], until_unix_nano: int | None = None, since_unix_nano: int = 0
 ) -> Report:
-    """The truth against records of the `events` topic, down to each event's time and content.
+    """Compare the truth with records of the topic `events`, down to the time and content of each event.
 
-    Looked at are the windows that start at `since_unix_nano` or later and end at `until_unix_nano` or before, without
-    them all.
+    Only windows that start at `since_unix_nano` or later and end at `until_unix_nano` or before are compared; by
+    default all.
 
     Raises:
         UserError: `truth` holds no truth.
@@ -96,29 +95,29 @@ def compare_events(
 
 
 def recount(events: Iterable[Mapping[str, Any]]) -> Windows:
-    """The truth's figures, counted anew from records of `events`; log lines by machine only."""
-    gathered: dict[Cell, list[tuple[int, Any]]] = defaultdict(list)
+    """The values of the truth as computed from records of `events`; log lines by machine, not by template."""
+    by_cell: dict[Cell, list[tuple[int, Any]]] = defaultdict(list)
     for record in events:
         machine, kind = record["machine"], record["kind"]
         for event in to_rows(record["events"]):
             time, is_log = event["time_unix_nano"], kind == "log"
             cell = Cell(machine, kind, window_start(time), ALL_LINES if is_log else event["series"])
-            gathered[cell].append((time, event["body"] if is_log else float(event["value"])))
-    return {cell: _figures(cell, members) for cell, members in gathered.items()}
+            by_cell[cell].append((time, event["body"] if is_log else float(event["value"])))
+    return {cell: _values(cell, members) for cell, members in by_cell.items()}
 
 
-def _figures(cell: Cell, members: list[tuple[int, Any]]) -> Figures:
+def _values(cell: Cell, members: list[tuple[int, Any]]) -> Values:
     times, contents = zip(*members, strict=True)
     if cell.kind == "log":
         identities = line_identity(np.array(times), contents)
         return {"count": len(times), "identity": int(identities.sum())}
     identities = value_identity(np.array(times), np.array(contents))
-    figures = {"sum": math.fsum(contents), "min": min(contents), "max": max(contents)}
-    return {"count": len(times), **figures, "identity": int(identities.sum())}
+    values = {"sum": math.fsum(contents), "min": min(contents), "max": max(contents)}
+    return {"count": len(times), **values, "identity": int(identities.sum())}
 
 
-def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, Figures]]:
-    """One window's figures of each metric, and of all log lines together: templates are the chain's own affair."""
+def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, Values]]:
+    """The values of each metric in a record, and the number of all its log lines: the truth has other templates."""
     machine, start = record["machine"], record["window"]["start_unix_nano"]
     statistics = to_rows(record["statistics"])
     lines = [statistic["count"] for statistic in statistics if statistic["kind"] == "log"]
@@ -126,20 +125,22 @@ def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, Figures]]:
         yield Cell(machine, "log", start, ALL_LINES), {"count": sum(lines)}
     for statistic in statistics:
         if statistic["kind"] == "metric":
-            yield Cell(machine, "metric", start, statistic["series"]), _told(statistic)
+            yield Cell(machine, "metric", start, statistic["series"]), _comparable(statistic)
 
 
-def _told(statistic: Mapping[str, Any]) -> Figures:
-    """What the truth can be compared with; of a counter the growth: its other figures are of rates."""
-    names = {"count": "count", "sum": "growth"} if statistic.get("rate") else dict(zip(_FIGURES, _FIGURES, strict=True))
-    return {name: statistic[told] for told, name in names.items() if statistic.get(told) is not None}
+def _comparable(statistic: Mapping[str, Any]) -> Values:
+    """The values that the truth has too; of a counter only count and growth, as its other values are of rates."""
+    names = (
+        {"count": "count", "sum": "growth"} if statistic.get("rate") else dict(zip(_COMPARED, _COMPARED, strict=True))
+    )
+    return {name: statistic[field] for field, name in names.items() if statistic.get(field) is not None}
 
 
-def _joined(found: Mapping[Cell, list[Figures]]) -> Windows:
-    """A window that was told twice counts twice."""
+def _joined(found: Mapping[Cell, list[Values]]) -> Windows:
+    """The values by cell; those of a window that was emitted twice have the sum of both counts, so that it shows."""
     return {
-        cell: told[0] if len(told) == 1 else {"count": sum(figures["count"] for figures in told)}
-        for cell, told in found.items()
+        cell: emitted[0] if len(emitted) == 1 else {"count": sum(values["count"] for values in emitted)}
+        for cell, emitted in found.items()
     }
 
 
@@ -152,7 +153,7 @@ def _compare(truth: Windows, found: Windows, until: int, since: int = 0) -> Repo
     return report
 
 
-def _compare_cell(report: Report, cell: Cell, expected: Figures, found: Figures) -> None:
+def _compare_cell(report: Report, cell: Cell, expected: Values, found: Values) -> None:
     report.cells += 1
     report.events += expected["count"]
     more = found["count"] - expected["count"]
@@ -173,7 +174,7 @@ def _agree(name: str, expected: float, found: float) -> bool:
     return math.isclose(expected, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _is_ours(window: Mapping[str, Any]) -> bool:
+def _is_compared(window: Mapping[str, Any]) -> bool:
     return bool(window["kind"] == "tumbling" and round(window["size_seconds"] * SECOND) == WINDOW)
 
 
@@ -190,31 +191,31 @@ def _load(truth: Path) -> Windows:
     whole, _, _ = _read(truth / "windows.jsonl").rpartition(b"\n")  # the last line may be half written
     for text in whole.splitlines():
         line = orjson.loads(text)
-        for series, figures in line["series"].items():
+        for series, values in line["series"].items():
             cell = Cell(line["machine"], line["kind"], line["start_unix_nano"], series)
-            windows[cell] = _sum(windows[cell], figures) if cell in windows else figures
+            windows[cell] = _sum(windows[cell], values) if cell in windows else values
     return _with_growth(windows)
 
 
 def _with_growth(windows: Windows) -> Windows:
-    """Each metric's growth since its window before, if it has one and didn't fall: a counter's is told."""
+    """Add the growth of each metric since its previous window, unless it fell: statistics have it of counters."""
     highest: dict[tuple[str, str], float] = {}
     for cell in sorted(windows, key=lambda cell: cell.start_unix_nano):
-        figures = windows[cell]
+        values = windows[cell]
         if cell.kind == "metric":
             before = highest.get((cell.machine, cell.series), math.inf)
-            if figures["min"] >= before:
-                windows[cell] = figures | {"growth": figures["max"] - before}
-            highest[cell.machine, cell.series] = figures["max"]
+            if values["min"] >= before:
+                windows[cell] = values | {"growth": values["max"] - before}
+            highest[cell.machine, cell.series] = values["max"]
     return windows
 
 
-def _sum(one: Figures, other: Figures) -> Figures:
+def _sum(one: Values, other: Values) -> Values:
     merged = {"count": one["count"] + other["count"], "identity": (one["identity"] + other["identity"]) % 2**64}
     if "sum" not in one:
         return merged
-    spread = {"min": min(one["min"], other["min"]), "max": max(one["max"], other["max"])}
-    return {**merged, "sum": one["sum"] + other["sum"], **spread}
+    extremes = {"min": min(one["min"], other["min"]), "max": max(one["max"], other["max"])}
+    return {**merged, "sum": one["sum"] + other["sum"], **extremes}
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""`kappa simulate`: a telco cloud with faults, into Kafka."""
+"""`kappa simulate`: sends the telemetry of a simulated telco cloud, with faults on demand, to Kafka."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,16 +33,18 @@ FAULT_HELP = escape(f"A fault: {FORM}. Kinds: {', '.join(KINDS)}. Repeat for mor
 def simulate(
     *,
     machines: Annotated[int, typer.Option(help="Hypervisors and virtual machines in all.")] = 28,
-    sites: Annotated[int, typer.Option(help="Sites that they stand at.")] = 2,
+    sites: Annotated[int, typer.Option(help="Sites of the machines.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed and start give the same bytes.")] = 1,
     scrape_interval: Annotated[str, typer.Option(help="Time between two scrapes of a machine.")] = "5s",
     length: Annotated[str | None, typer.Option("--duration", help="How long; without it until Ctrl-C.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
-    truth: Annotated[Path | None, typer.Option(help="Where the truth goes; else KAPPA_HOME/truth.")] = None,
+    truth: Annotated[Path | None, typer.Option(help="The folder for the truth. [KAPPA_HOME/truth]")] = None,
     bootstrap: Annotated[
         str, typer.Option(envvar="KAPPA_KAFKA_BOOTSTRAP", help="Kafka's addresses.")
     ] = "127.0.0.1:9092",
-    start: Annotated[str | None, typer.Option(help="Of --speed max: ISO 8601; else it ends now.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="With --speed max: ISO 8601; by default such that it ends now.")
+    ] = None,
     speed: Annotated[str, typer.Option(help="`live`: by the wall clock; `max`: as fast as it goes.")] = "live",
     topic_format: Annotated[str, typer.Option(help="`otlp`, or `lines`: one event a record.")] = "otlp",
     topic_prefix: Annotated[str, typer.Option(help="Put before the name of each topic.")] = "",
@@ -77,14 +79,14 @@ def simulate(
     with Truth(folder, simulation) as record, _screen(simulation, record, hidden=as_json) as show:
         progress = feed.run(simulation, producer, record, live=speed == "live", stop=stop, report=show)
     if as_json:
-        result = {**record.totals.facts(), "records": progress.records, "truth": str(folder)}
+        result = {**record.totals.as_dict(), "records": progress.records, "truth": str(folder)}
         typer.echo(orjson.dumps(result).decode())
 
 
 def _start(text: str | None, length: int | None, live: bool) -> int:
-    """When the simulation begins, whole seconds in unix ns: now; compressed, as told or so that it ends now.
+    """The start of the simulation in Unix ns, a whole second: now if live, else as given or such that it ends now.
 
-    A live one begins with the window that is now, so that its faults fall into windows alike each time.
+    A live one starts with the present window, so that its faults always fall into windows in the same way.
     """
     now = int(datetime.now(UTC).timestamp()) * SECOND
     if live and text is not None:
@@ -109,7 +111,7 @@ def _parse_time(text: str) -> int:
 
 @contextmanager
 def _screen(simulation: Simulation, truth: Truth, hidden: bool) -> Iterator[Callable[[Progress], None]]:
-    """A live status on the terminal; what it gives is to be called with the progress."""
+    """Show a live status on the terminal; gives the function to call with the progress."""
     if hidden:
         yield lambda progress: None
         return
@@ -128,7 +130,7 @@ def _status(simulation: Simulation, progress: Progress, truth: Truth) -> Table:
     reached = datetime.fromtimestamp(progress.reached_ms / 1000, UTC) if progress.reached_ms else None
     offset = progress.reached_ms * 1_000_000 - simulation.settings.start_unix_nano
     active = [fault.spec for fault in simulation.settings.faults if fault.active(offset)]
-    counts = ", ".join(f"{count:,} {name}" for name, count in truth.totals.facts().items())
+    counts = ", ".join(f"{count:,} {name}" for name, count in truth.totals.as_dict().items())
     table.add_row("time", f"{reached:%Y-%m-%d %H:%M:%S} UTC" if reached else "starting")
     table.add_row("records", f"{progress.records:,} from {len(simulation.machines)} machines")
     table.add_row("events", counts)

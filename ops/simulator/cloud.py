@@ -1,9 +1,10 @@
-"""A telco cloud: sites, hypervisors and the virtual machines on them."""
+"""The machines of a simulated telco cloud: sites, hypervisors and the virtual machines on them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from infra.contract.inventory import FACTS
 from infra.errors import UserError
 
 MACHINES_PER_HYPERVISOR = 7  # itself and six guests
@@ -24,25 +25,18 @@ class Machine:
     tenant: str | None = None
 
     def inventory(self, valid_from_unix_nano: int) -> dict[str, Any]:
-        """Its record for the `inventory` topic; absent facts are left out."""
-        facts = {
-            "machine": self.name,
-            "type": self.type,
-            "site": self.site,
-            "hypervisor": self.hypervisor,
-            "tenant": self.tenant,
-            "role": self.role,
-            "valid_from_unix_nano": valid_from_unix_nano,
-        }
-        return {key: value for key, value in facts.items() if value is not None}
+        """The record of the `inventory` topic for this machine; facts that are None are left out."""
+        facts = {name: getattr(self, name) for name in FACTS}
+        record = {"machine": self.name, **facts, "valid_from_unix_nano": valid_from_unix_nano}
+        return {key: value for key, value in record.items() if value is not None}
 
     def resource(self) -> dict[str, str]:
-        """Its OTLP resource attributes."""
+        """The OTLP resource attributes of what this machine sends."""
         return {"host.name": self.name, "os.type": "linux", "service.namespace": self.site}
 
 
 def build(machines: int = 28, sites: int = 2, prefix: str = "") -> tuple[Machine, ...]:
-    """A cloud of so many machines in all: one in seven a hypervisor, at least one a site; they come first.
+    """A cloud of `machines` in all: hypervisors first, one in seven and at least one a site, then virtual machines.
 
     Names and sites begin with `prefix`, so that several clouds can stand side by side.
 
@@ -59,7 +53,7 @@ def build(machines: int = 28, sites: int = 2, prefix: str = "") -> tuple[Machine
 
 
 def newcomers(machines: tuple[Machine, ...], names: Iterable[str]) -> tuple[Machine, ...]:
-    """Virtual machines that join this cloud, in this order."""
+    """Virtual machines of these names that join the cloud later."""
     hypervisors = tuple(machine for machine in machines if machine.type == "physical")
     first = len(machines) - len(hypervisors)
     return tuple(_guest(name, first + n, hypervisors) for n, name in enumerate(names))

@@ -1,4 +1,4 @@
-"""The wire formats of the simulator.
+"""Encodes simulated telemetry in the simulator's two wire formats.
 
 `otlp`: a record is one machine's scrape (or its log lines since the last) as OTLP JSON, as an OpenTelemetry Collector
 writes it, to telemetry.otlp.metrics and telemetry.otlp.logs.
@@ -31,7 +31,7 @@ TIME_MARK, VALUE_MARK = "@time@", "@value@"
 
 
 class MetricTemplate:
-    """One machine's metrics request with the times and values left out: filling it in is one join."""
+    """The metrics request of one machine without times and values, so that filling them in is a single join."""
 
     def __init__(self, machine: Machine, instruments: Sequence[Instrument], start_unix_nano: int) -> None:
         points = ((instrument, VALUE_MARK) for instrument in instruments)

@@ -1,4 +1,4 @@
-"""Faults on demand: what each kind does, what a right answer to it is, and how it is asked for."""
+"""The faults that can be simulated: what each kind does, which answers are right, and how one is specified."""
 
 import re
 from collections.abc import Collection
@@ -38,9 +38,9 @@ class Effect:
 class Kind:
     """What a kind of fault does, and the answers that are right for it.
 
-    `duration` is in ns, None if it stays. `derived` are series that follow from the effects, `guest_effects` strike the
-    virtual machines on the struck hypervisor. `tolerated` are verdicts that truly follow from it: neither asked for nor
-    false alarms.
+    `duration` is in ns, None if it stays. `derived` are series that follow from the effects, `guest_effects` are for
+    virtual machines of a hypervisor that has the fault. `tolerated` are verdicts that follow from the fault: neither
+    required nor false alarms.
     """
 
     duration: int | None
@@ -103,17 +103,17 @@ class Fault:
         return None if self.duration is None else self.start + self.duration
 
     def active(self, offset: int) -> bool:
-        """Whether it is on at this moment, ns from the simulation's start."""
+        """Whether the fault is active at `offset`, ns from the simulation's start."""
         return self.start <= offset and (self.end is None or offset < self.end)
 
     def strength(self, effect: Effect, offset: int) -> float:
-        """How much of `effect.add` holds now: 1, or the share of the duration that is gone for a ramp."""
+        """The share of `effect.add` that applies at `offset`: 1, or for a ramp the elapsed share of the duration."""
         if not effect.ramp or self.duration is None:
             return 1.0
         return (offset - self.start) / self.duration
 
-    def facts(self, start_unix_nano: int, log_series: list[str], guests: list[str]) -> dict[str, Any]:
-        """Its line in the truth: where and when it happened, which series show it, which answers are right."""
+    def as_dict(self, start_unix_nano: int, log_series: list[str], guests: list[str]) -> dict[str, Any]:
+        """The line of the fault in the truth: where and when it happens, the series that show it, the right answers."""
         kind = KINDS[self.kind]
         guest_series = [effect.series for effect in kind.guest_effects] + list(kind.guest_derived)
         return {
@@ -162,7 +162,7 @@ def duration(text: str, what: str) -> int:
 
 
 def check(faults: Collection[Fault], machines: Collection[str]) -> None:
-    """Every fault has its machine, and a new VM is new.
+    """Check that every fault's machine exists, and that a new VM doesn't.
 
     Raises:
         UserError: names the first fault that fits no machine.

@@ -1,4 +1,4 @@
-"""The simulated cloud into Kafka, live or as fast as it goes, with the truth taken down from Kafka's own answers."""
+"""Sends a simulation to Kafka, live or as fast as possible; the truth is written from Kafka's delivery reports."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ MILLI = 1000
 
 @dataclass(slots=True)
 class Progress:
-    """How far a feed is: records sent, and the arrival time of the last one."""
+    """The progress of a feed: records sent, and the arrival time of the last one, ms."""
 
     records: int = 0
     reached_ms: int = 0
@@ -31,10 +31,10 @@ def run(
     stop: Event | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
-    """Sends the simulation's records until its end or until `stop` is set, then waits for all deliveries.
+    """Send the simulation's records until its end or until `stop` is set, then wait for all deliveries.
 
-    Live, a record is sent at its time by the wall clock. Otherwise as fast as Kafka takes it, and stamped with its
-    time; every simulated second is delivered before the next, so that partitions stay in step.
+    If `live`, a record is sent at its time by the wall clock. Otherwise it is sent as fast as Kafka takes it, with its
+    simulated time as timestamp; each simulated second is delivered before the next, so that partitions stay in step.
     """
     progress, stop = Progress(), stop or Event()
     for record in simulation.records():

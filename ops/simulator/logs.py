@@ -1,4 +1,4 @@
-"""The log lines of a cloud: templates by role, Poisson arrivals, variable parts drawn for each line."""
+"""Generates log lines: templates by role, Poisson arrivals, random variable parts for each line."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 def _hex(digits: int) -> Callable[[Random], str]:
-    # A decimal digit first: without any, nobody could tell an id such as `feedbeef` from a word.
+    # The first digit is decimal: an id such as `feedbeef` could also be a word.
     return lambda random: f"{random.randrange(10)}{random.getrandbits(4 * digits - 4):0{digits - 1}x}"
 
 
@@ -53,7 +53,7 @@ VARIABLES: dict[str, Callable[[Random], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A kind of log line and how often a machine writes it, lines a second."""
+    """A template of log lines; `rate` is how many a machine writes a second."""
 
     id: str
     daemon: str
@@ -63,7 +63,7 @@ class Template:
 
     @property
     def masked(self) -> str:
-        """The template as a miner would write it: every variable part is `<*>`."""
+        """The template with `<*>` for every variable part, as enrichment masks it."""
         return VARIABLE.sub(MASK, self.pattern)
 
 
@@ -156,7 +156,7 @@ def of_role(role: str) -> tuple[Template, ...]:
 
 
 def extra(faults: Iterable[str], role: str) -> dict[Template, float]:
-    """The further lines a second that these kinds of faults make on a machine of this role, by template."""
+    """The additional lines a second that these kinds of faults cause on a machine of this role, by template."""
     rates = {"log_burst": (ROLE_TEMPLATES[role][0], BURST_RATE), "new_template": (NEW_TEMPLATE, NEW_TEMPLATE.rate)}
     return dict(rates[kind] for kind in faults if kind in rates)
 
@@ -169,7 +169,7 @@ class SimulatedLine(NamedTuple):
 
 
 class Logs:
-    """The cloud's log lines, step by step: a function of the seed, the machine's name and the step."""
+    """Generates the cloud's log lines for each step, from the seed, the machine's name and the step alone."""
 
     def __init__(self, machines: Sequence[Machine], seed: int, interval_s: float) -> None:
         self._machines = machines
@@ -189,7 +189,7 @@ class Logs:
     ) -> list[SimulatedLine]:
         """The machine's lines of the step that ends at `end_unix_nano`, in order of time.
 
-        `extra` are lines a second of further templates; they change nothing of the other lines.
+        `extra` are lines a second of further templates; the other lines are the same with and without them.
         """
         random = Random(f"{self._seed}/{self._machines[machine].name}/{step}")
         usual = zip(self._templates[machine], counts, strict=False)

@@ -1,8 +1,8 @@
-"""The metrics of a cloud: daily rhythm, noise shared by a hypervisor and its guests, counters; one matrix a step.
+"""Generates metrics: daily rhythm, noise shared by a hypervisor and its guests, counters; a matrix for each step.
 
-Of a machine's series at time t: level * (1 + daily * rhythm(t) + shared * H + own * M + noise * E), where H, M and E
-are first-order autoregressive processes with unit variance: one a hypervisor, one a machine, one a series. Counters
-are running sums of such a rate.
+The value of a series at time t is level * (1 + daily * rhythm(t) + shared * H + own * M + noise * E), where H, M and E
+are first-order autoregressive processes with unit variance: one for each hypervisor, machine and series. Counters are
+running sums of such a rate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ LEVEL_SPREAD = 0.15  # between machines, as the standard deviation of the level'
 
 
 class Signal(NamedTuple):
-    """How a series moves: its level (of a counter: per second) and the weights of what moves it, relative to it."""
+    """The parameters of a series: its level (of a counter: per second), and its components' weights relative to it."""
 
     instrument: Instrument
     level: float
@@ -171,7 +171,7 @@ def rhythm(time_s: Floats) -> Floats:
 
 
 class Signals:
-    """The cloud's metrics, step by step: a recursion from the first step, a function of the seed.
+    """Generates the cloud's metrics step by step from the first step on, from the seed alone.
 
     Rows are machines, columns the series of `of_role`. A machine added at the end changes no other row.
     """
@@ -246,7 +246,7 @@ def _autoregress(state: Floats, innovation: Floats, persistence: float, first: b
 
 
 def _derive(values: Floats) -> None:
-    """Makes what depends on others consistent: cpu states and memory states sum to 1."""
+    """Set the series that depend on others, in place: CPU states and memory states sum to 1."""
     others = values[:, [SYSTEM, WAIT, STEAL]].sum(axis=1)
     values[:, USER] = np.clip(values[:, USER], 0, np.maximum(1 - others, 0))
     values[:, IDLE] = np.maximum(1 - others - values[:, USER], 0)

@@ -1,4 +1,4 @@
-"""The simulated cloud as a stream of Kafka records in the order in which they arrive."""
+"""Simulates a cloud with faults as a stream of Kafka records, in the order in which they arrive."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ PHASE = 0.6180339887498949  # the golden ratio spreads the machines' scrapes eve
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to simulate. Times in ns; `jitter` is the longest usual delay of a record, `lateness` the topics' limit."""
+    """What to simulate. Times are in ns; `jitter` bounds a record's usual delay, `lateness` is the topics' limit."""
 
     start_unix_nano: int
     duration: int | None = None
@@ -42,7 +42,7 @@ class Settings:
     name_prefix: str = ""
 
     def check(self) -> None:
-        """Refuses what can't be simulated.
+        """Check the values.
 
         Raises:
             UserError: names the field, its value and the fix.
@@ -60,7 +60,7 @@ class Settings:
 
 
 class Scrape(NamedTuple):
-    """One machine's data points of one moment; `numbers` is the JSON of `values`."""
+    """The data points of one machine at one time; `numbers` is the JSON of `values`."""
 
     machine: int
     time_unix_nano: int
@@ -69,28 +69,28 @@ class Scrape(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """One machine's log lines of one step."""
+    """The log lines of one machine in one step."""
 
     machine: int
     lines: list[SimulatedLine]
 
 
 class Malformed(NamedTuple):
-    """A broken record of a machine."""
+    """A malformed record of a machine."""
 
     machine: int
     value: bytes
 
 
 class Inventory(NamedTuple):
-    """What a machine is, from now on."""
+    """The inventory record of a machine, valid from a time on."""
 
     machine: int
     valid_from_unix_nano: int
 
 
 Content = Scrape | Lines | Malformed | Inventory
-Arrival = tuple[int, Content]  # when it comes, unix ns; what
+Arrival = tuple[int, Content]  # time of arrival in Unix ns, and what arrives
 
 
 class Record(NamedTuple):
@@ -105,21 +105,21 @@ class Record(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """A machine at a step; `told` is the time by its own clock."""
+    """A machine at a step; `clock` is the time by the machine's own clock, which a fault may put wrong."""
 
     row: int
     step: int
     time: int
-    told: int
+    clock: int
     faults: list[Fault]
     newborn: bool
 
-    def struck_by(self, kind: str) -> bool:
+    def has_fault(self, kind: str) -> bool:
         return any(fault.kind == kind for fault in self.faults)
 
 
 class Simulation:
-    """A cloud and its faults. Every iteration starts anew and gives the same records."""
+    """A cloud and its faults. Every call of `records` starts from the beginning and gives the same records."""
 
     def __init__(self, settings: Settings) -> None:
         """Checks the settings and builds the cloud.
@@ -141,7 +141,7 @@ class Simulation:
         ]
 
     def topics(self) -> list[str]:
-        """The topics that it writes."""
+        """The topics that the simulation writes."""
         return [self.settings.topic_prefix + topic for topic in encode.TOPICS[self.settings.format]]
 
     def records(self, since_unix_nano: int = 0, until_unix_nano: int | None = None) -> Iterator[Record]:
@@ -153,17 +153,17 @@ class Simulation:
                 yield from self._encode(content, arrival // 1_000_000)
 
     def fault_facts(self, fault: Fault) -> dict[str, object]:
-        """The fault's line in the truth."""
+        """The line of a fault in the truth."""
         machine = self.machines[self._row[fault.machine]]
         series = [template.masked for template in logs.extra([fault.kind], machine.role)]
         guests = [other.name for other in self.machines if other.hypervisor == machine.name]
-        return fault.facts(self.settings.start_unix_nano, series, guests)
+        return fault.as_dict(self.settings.start_unix_nano, series, guests)
 
     def _birth(self, row: int) -> int:
         return self.settings.start_unix_nano + self._born.get(self.machines[row].name, 0)
 
     def _arrivals(self) -> Iterator[Arrival]:
-        """Everything in order of arrival: nothing of a step arrives before the step begins."""
+        """All arrivals in order; nothing of a step arrives before the step begins."""
         waiting: list[tuple[int, int, Content]] = []
         number = count()  # what arrives at the same time comes in the order in which it was made
         for step_start, arrivals in self._steps():
@@ -219,26 +219,26 @@ class Simulation:
             row = moment.row
             if moment.newborn:
                 yield max(self._birth(row), begin), Inventory(row, self._birth(row))
-            if moment.time < self._birth(row) or moment.struck_by("silence"):
+            if moment.time < self._birth(row) or moment.has_fault("silence"):
                 continue
             sent = moment.time + self._held_back(moment)
-            yield from self._metrics(moment, Scrape(row, moment.told, values[row], numbers[row]), sent + delay)
+            yield from self._metrics(moment, Scrape(row, moment.clock, values[row], numbers[row]), sent + delay)
             if not moment.newborn:  # its lines would be older than itself
                 yield from self._logs(moment, lines, counts[row], sent + log_delay)
 
     def _held_back(self, moment: _Moment) -> int:
-        """Every other step of a late machine comes late, so that it is not silent meanwhile."""
-        return 2 * self.settings.lateness if moment.struck_by("late") and moment.step % 2 else 0
+        """The additional delay: with the fault `late` every other step is late, so that the machine isn't silent."""
+        return 2 * self.settings.lateness if moment.has_fault("late") and moment.step % 2 else 0
 
     def _metrics(self, moment: _Moment, scrape: Scrape, arrival: int) -> Iterator[Arrival]:
         yield arrival, scrape
-        if moment.struck_by("malformed"):
+        if moment.has_fault("malformed"):
             good = next(iter(self._encode(scrape, 0))).value
             yield arrival, Malformed(moment.row, encode.malformed(moment.step, good))
 
     def _logs(self, moment: _Moment, lines: logs.Logs, counts: Iterable[int], arrival: int) -> Iterator[Arrival]:
         extra = logs.extra((fault.kind for fault in moment.faults), self.machines[moment.row].role)
-        written = lines.lines(moment.row, moment.step, counts, moment.told, extra)
+        written = lines.lines(moment.row, moment.step, counts, moment.clock, extra)
         if written:
             yield arrival, Lines(moment.row, written)
 

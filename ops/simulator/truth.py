@@ -1,14 +1,14 @@
-"""What really happened, written down while it is sent: what every window must hold, and every fault.
+"""Writes the truth of a simulation while its records are sent: the content of every window, and every fault.
 
-`windows.jsonl`: a line a machine, kind and tumbling window of 10 s, `{"machine", "kind": "metric"|"log",
+`windows.jsonl`: a line for each machine, kind and tumbling window of 10 s, `{"machine", "kind": "metric"|"log",
 "start_unix_nano", "series": {series: {"count", "sum", "min", "max", "identity"}}}`, of the events that must be
 counted, neither late nor rejected. A log's series is its true template and has only count and identity; the series `*`
 is all lines of the machine. A window may have several lines: they add up. `identity` is the sum modulo 2^64 of a hash
-of each event's time and content: it shows a loss or a repeat that the other figures hide, and no order.
-`faults.jsonl`: a line a fault that has begun, see `Fault.facts`. `late.jsonl`, `rejected.jsonl`: a line a record whose
-events must be found in events.late or events.rejected, by their identity; a malformed one by its value's SHA-256.
-`cloud.json`: the inventory. `plan.json`: all faults, as they were asked for. `totals.json`: how many events in all; a
-malformed record counts as one.
+of each event's time and content: it shows a loss or a duplicate that the other values hide, in any order.
+`faults.jsonl`: a line for each fault that has begun, see `Fault.as_dict`. `late.jsonl`, `rejected.jsonl`: a line for
+each record whose events must be found in events.late or events.rejected, by their identity; a malformed one by the
+SHA-256 of its value. `cloud.json`: the inventory. `plan.json`: the specifications of all faults. `totals.json`: the
+numbers of events in all; a malformed record counts as one.
 """
 
 from collections import defaultdict
@@ -61,14 +61,14 @@ def window_start(time_unix_nano: int) -> int:
 
 @dataclass(slots=True)
 class Totals:
-    """How many events were sent, and what must become of them."""
+    """The numbers of events sent, by where they must arrive."""
 
     accepted: int = 0
     late: int = 0
     future: int = 0
     malformed: int = 0
 
-    def facts(self) -> dict[str, int]:
+    def as_dict(self) -> dict[str, int]:
         """The totals as they stand in `totals.json`."""
         rejected = self.future + self.malformed
         return {
@@ -83,7 +83,7 @@ class Totals:
 
 @dataclass(slots=True)
 class _Numbers:
-    """A machine's metrics in one window, an entry a series."""
+    """The metrics of a machine in one window, an array entry for each series."""
 
     count: NDArray[np.int64]
     sum: Floats
@@ -103,7 +103,7 @@ class _Numbers:
         np.maximum(self.max[part], values, out=self.max[part])
         self.identity[part] += value_identity(times, values)
 
-    def facts(self, series: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def as_dict(self, series: Sequence[str]) -> dict[str, dict[str, Any]]:
         columns = (self.count, self.sum, self.min, self.max, self.identity)
         rows = zip(series, *(column.tolist() for column in columns), strict=True)
         names = ("count", "sum", "min", "max", "identity")
@@ -112,7 +112,7 @@ class _Numbers:
 
 @dataclass(slots=True)
 class _Counts:
-    """A machine's log lines in one window, by template."""
+    """The log lines of a machine in one window by template: [count, identity]."""
 
     series: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
@@ -122,7 +122,7 @@ class _Counts:
             entry[0] += 1
             entry[1] = (entry[1] + identity) % 2**64
 
-    def facts(self) -> dict[str, dict[str, int]]:
+    def as_dict(self) -> dict[str, dict[str, int]]:
         return {name: {"count": count, "identity": identity} for name, (count, identity) in self.series.items()}
 
 
@@ -154,10 +154,10 @@ class Truth:
         self._flush(before=2**63)
         for file in self._files.values():
             file.close()
-        (self._folder / "totals.json").write_bytes(orjson.dumps(self.totals.facts()))
+        (self._folder / "totals.json").write_bytes(orjson.dumps(self.totals.as_dict()))
 
     def delivered(self, record: Record, timestamp_ms: int) -> None:
-        """Takes down a record that Kafka has, by the timestamp that Kafka gave it: that decides what is late."""
+        """Record that Kafka has a record, with the timestamp that Kafka gave it, which decides what is late."""
         now = timestamp_ms * 1_000_000
         self._begin_faults(now)
         match record.content:
@@ -228,11 +228,11 @@ class Truth:
 
     def _closed_metrics(self, before: int) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
         for key in [key for key in self._numbers if key[0] + WINDOW <= before]:
-            yield "metric", *key, self._numbers.pop(key).facts(self._series[key[1]])
+            yield "metric", *key, self._numbers.pop(key).as_dict(self._series[key[1]])
 
     def _closed_logs(self, before: int) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
         for key in [key for key in self._counts if key[0] + WINDOW <= before]:
-            yield "log", *key, self._counts.pop(key).facts()
+            yield "log", *key, self._counts.pop(key).as_dict()
 
     def _write(self, name: str, facts: dict[str, Any]) -> None:
         self._files[name].write(orjson.dumps(facts) + b"\n")

@@ -1,4 +1,4 @@
-"""`kappa verify`: what a running chain said of a running simulation."""
+"""`kappa verify`: compares the answers of a running chain with the truth of a running simulation."""
 
 import time
 from collections.abc import Callable
@@ -32,8 +32,8 @@ def verify(
 ) -> None:
     """Wait for the chain's answers to the simulator's faults and compare both: exits with 1 if anything is missed.
 
-    Compared are the faults, and every event of the windows that the truth has closed, against what stands in
-    Elasticsearch and Kafka.
+    The faults are compared with the documents in Elasticsearch, and every event of the windows that the truth has
+    closed with the records in Kafka.
 
     Example: kappa verify --truth .kappa/truth --wait 300
     """
@@ -42,39 +42,39 @@ def verify(
     result = _await(partial(_look, settings, truth or settings.home / "truth", {}), began + wait)
     show(console, result, time.monotonic() - began)
     if json_file:
-        json_file.write_bytes(orjson.dumps(result.facts(), option=orjson.OPT_INDENT_2))
+        json_file.write_bytes(orjson.dumps(result.as_dict(), option=orjson.OPT_INDENT_2))
     raise typer.Exit(0 if result.passed else 1)
 
 
 def _await(look: Callable[[bool], Result | None], deadline: float) -> Result:
-    """What `look` gives, asked until it gives something; from the deadline on it is told that this is the last time.
+    """Call `look` until it gives a result; after the deadline its argument is True: the last call.
 
-    An Elasticsearch that is down, or about to start, is waited for like an answer.
+    An Elasticsearch that is down is waited for, like a result.
     """
     while True:
-        over = time.monotonic() > deadline
+        last = time.monotonic() > deadline
         try:
-            if result := look(over):
+            if result := look(last):
                 return result
         except (ApiError, TransportError):
-            if over:
+            if last:
                 raise
         time.sleep(POLL_SECONDS)
 
 
 def _look(settings: Settings, truth: Path, seen: dict[str, float], last: bool) -> Result | None:
-    """`_compare` by a client of its own: a kept connection stays with whoever answered for one that was away."""
+    """`_compare` with a new client: a kept connection could lead to a gateway that has no server."""
     with connect(settings.elasticsearch_url, **settings.elasticsearch_identity()) as client:
         return _compare(Observer(settings, truth, client, seen), last)
 
 
 def _compare(observer: Observer, last: bool) -> Result | None:
-    """The comparison if every fault is answered and its time compared, or if this is the last look; else None."""
+    """The comparison if every fault is found and its time can be compared, or if this is the last call; else None."""
     since, whole = observer.truth.span()
-    until = min(whole, observer.told_until())
+    until = min(whole, observer.emitted_until())
     if _is_complete(observer, until):
         return observer.result(since, until)
-    return _what_there_is(observer, since, until) if last else None
+    return _partial_result(observer, since, until) if last else None
 
 
 def _is_complete(observer: Observer, until: int) -> bool:
@@ -85,7 +85,7 @@ def _is_complete(observer: Observer, until: int) -> bool:
     return all(row.found for row in observer.rows())
 
 
-def _what_there_is(observer: Observer, since: int, until: int) -> Result:
+def _partial_result(observer: Observer, since: int, until: int) -> Result:
     if not since:
         raise UserError(f"truth {str(observer.truth.folder)!r}: no window has ended yet; wait for longer (--wait)")
     return observer.result(since, until)

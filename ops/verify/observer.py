@@ -1,4 +1,4 @@
-"""Watches the chain's answers to a simulation arrive, and compares them with the truth."""
+"""Observes the chain's answers to a simulation and compares them with the simulator's truth."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,53 +16,53 @@ from jobs.runtime.watermarks import last_watermarks
 from ops.launcher import topics_of
 from ops.simulator import check
 from ops.simulator.truth import GRACE, WINDOW
-from ops.verify import faults, readback
+from ops.verify import answers, readback
 
-TAIL = 500  # records of a partition; the whole of it is read only where there is no watermark among them
+TAIL = 500  # offsets of a partition; all of it is read only if there is no watermark among them
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the chain said of the faults, and whether it lost or doubled anything."""
+    """The chain's answers to the faults, and the comparison of the events with the truth."""
 
-    rows: list[faults.Row]
-    false_alarms: list[faults.Said]
+    rows: list[answers.Row]
+    false_alarms: list[answers.Answer]
     events: check.Report
-    until_unix_nano: int  # what was compared ends here
+    until_unix_nano: int  # the end of the compared time
 
     @property
     def passed(self) -> bool:
-        """Every fault found, every event there once."""
+        """Whether every fault was found and every event is there once."""
         return self.events.passed and bool(self.rows) and all(row.found for row in self.rows)
 
-    def facts(self) -> dict[str, Any]:
-        """As JSON."""
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON."""
         alarms = len(self.false_alarms)
-        report = faults.report(self.rows, self.events.events, self.events.lost, self.events.duplicated, alarms)
+        report = answers.report(self.rows, self.events.events, self.events.lost, self.events.duplicated, alarms)
         agrees = {"passed": self.passed, "events_passed": self.events.passed}
         return {**report, **agrees, "until_unix_nano": self.until_unix_nano}
 
 
 class Truth:
-    """A simulator's folder as it stands; the simulation may still run."""
+    """Reads the folder into which a simulator writes its truth; the simulation may still run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def faults(self) -> list[dict[str, Any]]:
-        """Those that have begun."""
+        """The faults that have begun."""
         return list(self._lines("faults"))
 
     def planned(self) -> int:
-        """How many faults there are to come in all."""
+        """The number of faults of the simulation in all."""
         return len(orjson.loads(self._read("plan.json")))
 
     def machines(self) -> frozenset[str]:
-        """The machines of the simulated cloud; others are real ones."""
+        """The names of the simulated machines."""
         return frozenset(machine["machine"] for machine in orjson.loads(self._read("cloud.json")))
 
     def span(self) -> tuple[int, int]:
-        """Unix ns between which the windows are whole: the first one may hold another simulation's end as well."""
+        """The time, Unix ns, in which the windows are complete; the first one may have events of another simulation."""
         starts = [line["start_unix_nano"] for line in self._lines("windows")]
         if not starts:
             return 0, 0
@@ -80,7 +80,7 @@ class Truth:
 
 
 class Observer:
-    """Looks at one generation of the chain; `seen` is what an earlier one has seen (readback.Sightings)."""
+    """Observes one generation of the chain; `seen` continues an earlier observer's sightings (readback.Sightings)."""
 
     def __init__(
         self, settings: Settings, truth: Path, client: Elasticsearch, seen: dict[str, float] | None = None
@@ -91,36 +91,36 @@ class Observer:
         self.sightings = readback.Sightings(client, self.novelties, self.rejected, seen=seen)
 
     def look(self) -> int:
-        """Look at Elasticsearch; how many answers there are by now."""
+        """Read Elasticsearch; returns the number of answers so far."""
         self.sightings.look()
         return len(self.sightings.seen)
 
-    def told_until(self) -> int:
-        """Event time, unix ns, whose windows every partition has told; 0 if one has not told any."""
+    def emitted_until(self) -> int:
+        """The event time, Unix ns, up to which every partition has emitted its windows; 0 if one has emitted none."""
         topic = self.topics["statistics"]
         watermarks = last_watermarks(self.settings.kafka_bootstrap, topic.name, TAIL)
         if len(watermarks) < topic.partitions:
             watermarks = last_watermarks(self.settings.kafka_bootstrap, topic.name)
         return min(watermarks.get(partition, 0) for partition in range(topic.partitions))
 
-    def rows(self) -> list[faults.Row]:
-        """What was said of the faults that have begun."""
-        return faults.rows(self.truth.faults(), list(self._said()), self.sightings.seen)
+    def rows(self) -> list[answers.Row]:
+        """A row for each fault that has begun."""
+        return answers.rows(self.truth.faults(), list(self._answers()), self.sightings.seen)
 
     def result(self, since: int, until: int) -> Result:
-        """The comparison of what happened from `since` to `until`, unix ns; an answer to a fault may come later."""
-        truth, said = self.truth.faults(), list(self._said())
-        within = [one for one in said if since <= one.time_milli * 1_000_000 <= until]
+        """Compare what happened from `since` to `until`, Unix ns; an answer to a fault may come later."""
+        truth, found = self.truth.faults(), list(self._answers())
+        within = [one for one in found if since <= one.time_milli * 1_000_000 <= until]
         events = check.compare_events(self.truth.folder, self._read("events"), until, since)
-        alarms = faults.false_alarms(truth, within, self.truth.machines())
-        return Result(faults.rows(truth, said, self.sightings.seen), alarms, events, until)
+        alarms = answers.false_alarms(truth, within, self.truth.machines())
+        return Result(answers.rows(truth, found, self.sightings.seen), alarms, events, until)
 
-    def _said(self) -> Iterator[faults.Said]:
+    def _answers(self) -> Iterator[answers.Answer]:
         for identity, document in readback.documents(self.client, self.novelties):
-            yield faults.novelty_said(identity, document)
+            yield answers.novelty_answer(identity, document)
         for identity, document in readback.documents(self.client, self.rejected):
-            yield faults.rejected_said(identity, document)
-        yield from map(faults.late_said, self._read("events.late"))
+            yield answers.dead_letter_answer(identity, document)
+        yield from map(answers.late_answer, self._read("events.late"))
 
     def _read(self, topic: str) -> Iterator[dict[str, Any]]:
         for _, record in read_records(self.settings.kafka_bootstrap, self.topics[topic].name):

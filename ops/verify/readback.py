@@ -1,4 +1,4 @@
-"""What Elasticsearch holds of a generation, read back."""
+"""Reads the documents of a generation back from Elasticsearch."""
 
 import time
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ PAGE = 2_000
 
 
 def documents(client: Elasticsearch, index: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every document of an index or alias with its id, what was written last included; none if it isn't there yet."""
+    """Every document of an index or alias with its id, after a refresh; none if the index doesn't exist."""
     client.indices.refresh(index=index, ignore_unavailable=True)
     for hit in scan(client, index=index, size=PAGE, ignore_unavailable=True):
         yield hit["_id"], hit["_source"]
 
 
 def statistics(client: Elasticsearch, index: str) -> Iterator[dict[str, Any]]:
-    """The documents of statistics as records of the topic `statistics` again, one a series."""
+    """The documents of the statistics' index in the form of records of the topic `statistics`, one for each series."""
     for _, document in documents(client, index):
         window = document.pop("window")
         yield {
@@ -35,7 +35,7 @@ def statistics(client: Elasticsearch, index: str) -> Iterator[dict[str, Any]]:
 
 
 class Sightings:
-    """Notes in `seen` when a document was first seen, by its id, in Unix seconds; to be asked often."""
+    """Keeps in `seen` when each document was first seen: by its id, in Unix seconds. `look` is to be called often."""
 
     def __init__(self, client: Elasticsearch, *indices: str, seen: dict[str, float] | None = None) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class Sightings:
         self.seen = {} if seen is None else seen
 
     def look(self) -> dict[str, dict[str, Any]]:
-        """Look now; returns the documents that were never seen before, by id."""
+        """Read the indices; returns the documents that were not seen before, by id."""
         fresh = {
             identity: document
             for index in self._indices

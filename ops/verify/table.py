@@ -1,4 +1,4 @@
-"""The comparison with the truth, to be read by a person."""
+"""Prints the comparison of the chain's answers with the truth as a table."""
 
 import time
 
@@ -9,7 +9,7 @@ from ops.verify.observer import Result
 
 
 def show(console: Console, result: Result, seconds: float) -> None:
-    """Print a line a fault, then the totals; `seconds` is how long it all took."""
+    """Print a row for each fault, then the totals; `seconds` is the duration of the whole run."""
     console.print(_table(result))
     events = result.events
     console.print(
@@ -21,10 +21,10 @@ def show(console: Console, result: Result, seconds: float) -> None:
 
 
 def _table(result: Result) -> Table:
-    table = Table("fault", "machine", "when (UTC)", "the chain said", "after", title="What happened and what was found")
+    table = Table("fault", "machine", "when (UTC)", "answer", "after", title="Faults and the chain's answers")
     for row in result.rows:
         when = time.strftime("%H:%M:%S", time.gmtime(row.start_unix_nano / 1e9))
-        said = f"[green]{row.answer}[/]\n[dim]{row.text}" if row.found else "[red]nothing"
+        answer = f"[green]{row.answer}[/]\n[dim]{row.text}" if row.found else "[red]nothing"
         delay = row.delay_s if row.seen_s is None else row.seen_s
-        table.add_row(row.kind, row.machine, when, said, "" if delay is None else f"{delay:.0f} s")
+        table.add_row(row.kind, row.machine, when, answer, "" if delay is None else f"{delay:.0f} s")
     return table

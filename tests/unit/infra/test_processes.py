@@ -7,7 +7,7 @@ import threading
 import psutil
 import pytest
 
-from infra.processes import run, undisturbed
+from infra.processes import run, signals_delayed
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ def sigterm_raises():
 
 def test_a_signal_waits_for_the_end_of_the_block(sigterm_raises):
     done = []
-    with pytest.raises(SystemExit), undisturbed():
+    with pytest.raises(SystemExit), signals_delayed():
         signal.raise_signal(signal.SIGTERM)
         done.append("rest of the block")
     assert done == ["rest of the block"]
 
 
 def test_a_child_does_not_inherit_the_waiting(sigterm_raises):
-    with undisturbed():
+    with signals_delayed():
         child = subprocess.Popen(["sleep", "600"])
     child.terminate()
     assert child.wait(20) == -signal.SIGTERM
@@ -39,7 +39,7 @@ def test_another_thread_may_use_it():
     reached = []
 
     def use():
-        with undisturbed():
+        with signals_delayed():
             reached.append(True)
 
     thread = threading.Thread(target=use)

@@ -1,4 +1,4 @@
-"""The real-time mode on a real broker: it writes what a micro-batch would; a restart repeats, and ids tell it."""
+"""The real-time mode on a real broker: it writes what a micro-batch would; a restart writes duplicates of known ids."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from infra.contract.topics import TopicMap
-from jobs.enrichment.deduplicate import Once
+from jobs.enrichment.deduplicate import Deduplicator
 from jobs.enrichment.realtime import NAME, start
 from jobs.runtime.job import Context
 from jobs.runtime.settings import Settings
@@ -57,8 +57,8 @@ def test_a_restart_repeats_and_the_source_offset_removes_it(spark, servers, topi
             query.stop()  # within its batch: what it has read isn't noted
     records = records_of(bootstrap, topics["events"].name)
     assert len(records) > 2 * COUNT
-    once = Once()
-    kept = [record for record in records if once.is_new(record)]
+    deduplicator = Deduplicator()
+    kept = [record for record in records if deduplicator.is_new(record)]
     assert [record["events"]["value"][0] for record in kept] == list(range(2 * COUNT))
     assert len({record["id"] for record in records}) == 2 * COUNT
     assert {record["inventory"]["site"] for record in kept} == {"dc1"}

@@ -63,7 +63,7 @@ def test_live_the_truth_follows_the_brokers_clock(servers, prefix, tmp_path):
         feed.run(simulation, CollectorProducer(servers.bootstrap, simulation.topics()), truth)
     metrics = read_all(servers.bootstrap, prefix + "telemetry.otlp.metrics")
     assert len(metrics) == 3 * len(simulation.machines)
-    assert truth.totals.accepted == truth.totals.facts()["produced"] > 3 * 28 * 29
+    assert truth.totals.accepted == truth.totals.as_dict()["produced"] > 3 * 28 * 29
     for message in metrics:
         scope = json.loads(message.value())["resourceMetrics"][0]["scopeMetrics"][0]
         time_ms = int(scope["metrics"][0]["gauge"]["dataPoints"][0]["timeUnixNano"]) / 1_000_000
@@ -74,7 +74,7 @@ def test_on_topics_of_the_brokers_clock_an_old_hour_is_late(servers, prefix, tmp
     simulation = Simulation(Settings(START, 10 * SECOND, topic_prefix=prefix))
     with Truth(tmp_path, simulation) as truth:
         feed.run(simulation, CollectorProducer(servers.bootstrap, simulation.topics()), truth, live=False)
-    assert truth.totals.late == truth.totals.facts()["produced"] > 0
+    assert truth.totals.late == truth.totals.as_dict()["produced"] > 0
 
 
 def test_sigterm_ends_a_live_run_with_the_whole_truth(servers, prefix, tmp_path):
@@ -92,8 +92,8 @@ def test_sigterm_ends_a_live_run_with_the_whole_truth(servers, prefix, tmp_path)
         output, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     totals = json.loads((tmp_path / "totals.json").read_text())
-    told = json.loads(output)
-    assert {name: told[name] for name in totals} == totals
+    printed = json.loads(output)
+    assert {name: printed[name] for name in totals} == totals
     points = 29 * len(read_all(servers.bootstrap, prefix + "telemetry.otlp.metrics"))
     windows = [json.loads(line) for line in (tmp_path / "windows.jsonl").read_text().splitlines()]
     counted = sum(f["count"] for w in windows if w["kind"] == "metric" for f in w["series"].values())

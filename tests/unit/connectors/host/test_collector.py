@@ -78,15 +78,15 @@ def test_it_sends_the_last_lines_when_it_stops(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         (Settings(machine=" "), "machine ' '"),
         (Settings(interval_s=0), "interval 0s: give at least 100ms"),
         (Settings(top=-1), "top -1"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, told):
-    with pytest.raises(UserError, match=told):
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
         Collector(settings, Broker())
 
 

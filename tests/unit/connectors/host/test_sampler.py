@@ -49,7 +49,7 @@ def test_counters_are_monotonic_sums_and_never_fall():
     assert all(i.type == "sum" for i, _ in second if i.monotonic)
 
 
-def test_the_largest_process_groups_are_told_and_stay_told():
+def test_the_largest_process_groups_are_reported_and_stay_so():
     sampler = Sampler(top=1)
     (name,) = {
         dict(i.attributes)["process.executable.name"] for i, _ in sampler.sample() if i.name == "process.memory.usage"

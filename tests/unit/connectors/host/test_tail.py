@@ -35,7 +35,7 @@ def test_only_what_comes_from_now_on_is_read(path, tail):
     assert bodies(tail) == []
 
 
-def test_a_line_is_told_when_it_is_complete(path, tail):
+def test_a_line_is_read_when_it_is_complete(path, tail):
     append(path, "one\nhal")
     assert bodies(tail) == ["one"]
     append(path, "f\n\n  \n")

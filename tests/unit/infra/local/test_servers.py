@@ -19,14 +19,14 @@ def servers(tmp_path):
 
 
 def test_up_starts_all_and_a_second_up_finds_them(servers):
-    told = []
-    servers.up(lambda *state: told.append(state))
+    reported = []
+    servers.up(lambda *state: reported.append(state))
     pids = [row["pid"] for row in servers.status()]
     assert [row["state"] for row in servers.status()] == ["ready", "ready"]
-    assert [state for name, state in told if name == "quick"] == ["fetching", "starting", "ready"]
-    told.clear()
-    servers.up(lambda *state: told.append(state))
-    assert told == [("slow", "ready"), ("quick", "ready")]
+    assert [state for name, state in reported if name == "quick"] == ["fetching", "starting", "ready"]
+    reported.clear()
+    servers.up(lambda *state: reported.append(state))
+    assert reported == [("slow", "ready"), ("quick", "ready")]
     assert [row["pid"] for row in servers.status()] == pids
 
 

@@ -1,4 +1,4 @@
-from jobs.enrichment.deduplicate import Once
+from jobs.enrichment.deduplicate import Deduplicator
 
 
 def record(offset, batch=0, partition=0, **fields):
@@ -17,13 +17,13 @@ def test_what_a_restart_repeats_is_dropped():
         record(5),
         record(6),
     ]
-    once = Once()
-    assert [once.is_new(one) for one in sequence] == [True, True, True, True, False, False, False, True]
+    deduplicator = Deduplicator()
+    assert [deduplicator.is_new(one) for one in sequence] == [True, True, True, True, False, False, False, True]
 
 
 def test_watermarks_and_retried_records_pass():
-    once = Once()
-    assert once.is_new(record(7))
-    assert once.is_new(record(3, retried=True))
-    assert once.is_new({"watermark_unix_nano": 5})
-    assert not once.is_new(record(7))
+    deduplicator = Deduplicator()
+    assert deduplicator.is_new(record(7))
+    assert deduplicator.is_new(record(3, retried=True))
+    assert deduplicator.is_new({"watermark_unix_nano": 5})
+    assert not deduplicator.is_new(record(7))

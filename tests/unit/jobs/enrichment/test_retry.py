@@ -1,4 +1,4 @@
-"""A rejected record on its way back: what `kappa rejected retry` writes is read as if it came from its own topic."""
+"""The redrive of a dead letter: what `kappa rejected retry` writes is decoded as if it came from its own topic."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.retry import decode_retried
 from jobs.enrichment.transform import REJECTED_BYTES, enrichment
-from ops.rejected import Rejection, printable
+from ops.dead_letters import DeadLetter, printable
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int,"
@@ -29,7 +29,7 @@ def line(seconds_ago=0, **fields):
 
 
 def undecoded(value, **fields):
-    return Rejection(0, 1, {"source": SOURCE, "value": base64.b64encode(value).decode(), **fields})
+    return DeadLetter(0, 1, {"source": SOURCE, "value": base64.b64encode(value).decode(), **fields})
 
 
 def otlp(*machines):
@@ -53,22 +53,22 @@ SENT = {
     "late": undecoded(line(21)),
     "broken": undecoded(b"{"),
     "part": undecoded(otlp("a", "b"), part=1, source=SOURCE | {"topic": "telemetry.otlp.metrics"}),
-    "events": Rejection(0, 1, {"code": "future", "source": SOURCE, "batch": json.dumps(BATCH)}),
+    "events": DeadLetter(0, 1, {"code": "future", "source": SOURCE, "batch": json.dumps(BATCH)}),
     "foreign": undecoded(line()),
 }
 
 
 @pytest.fixture(scope="module")
 def came(spark):
-    """What enrichment makes of each rejection that is sent again: (topic, record)."""
+    """What enrichment makes of each dead letter that is retried: (topic, record)."""
     inventory = spark.createDataFrame(pa.Table.from_pylist([], schema=SCHEMA))
     topics = load_topics()
     rows = []
-    for name, rejection in SENT.items():
-        # The offset tells them apart here; in truth it's where the original stands.
-        headers = [(k, str(len(rows)) if k.endswith("offset") else v) for k, v in rejection.headers()]
+    for name, letter in SENT.items():
+        # The offset distinguishes them here; really it is that of the original record.
+        headers = [(k, str(len(rows)) if k.endswith("offset") else v) for k, v in letter.headers()]
         encoded = [(k, v.encode()) for k, v in headers] if name != "foreign" else [("other", b"x")]
-        rows.append((None, rejection.value, "events.retry", 0, len(rows), RECEIVED, 0, encoded))
+        rows.append((None, letter.value, "events.retry", 0, len(rows), RECEIVED, 0, encoded))
     sent = spark.createDataFrame(rows, KAFKA)
     decoded = decode_retried(lambda _: sent, topics)
     found = {name: [] for name in SENT}
@@ -120,7 +120,7 @@ def test_what_nobody_sent_again_is_rejected_where_it_stands(came):
 def test_a_cut_record_is_known():
     assert undecoded(b"x" * REJECTED_BYTES).is_cut
     assert not undecoded(b"x").is_cut
-    assert Rejection(0, 0, {"code": "too_large", "source": {}}).is_cut
+    assert DeadLetter(0, 0, {"code": "too_large", "source": {}}).is_cut
 
 
 @pytest.mark.parametrize(("value", "text"), [(b"caf\xc3\xa9\n", "café\n"), (b"\xff\x00", "ff00"), (b"a\x00", "6100")])

@@ -1,4 +1,4 @@
-"""/metrics and /healthz, and what a batch tells them."""
+"""/metrics and /healthz, and how a micro-batch changes them."""
 
 import json
 import urllib.error

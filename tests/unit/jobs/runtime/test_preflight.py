@@ -1,4 +1,4 @@
-"""A start waits for a broker and its topics, for as long as it is told."""
+"""A start waits for a broker and its topics, for as long as the settings say."""
 
 import threading
 

@@ -92,7 +92,7 @@ def test_a_killed_job_is_started_again(notes):
     child.start()
     wait_for(lambda: read(notes, "lives"))
     child.process.kill()
-    wait_for(lambda: child.tend() is None and len(read(notes, "lives")) == 2)
+    wait_for(lambda: child.restart_if_ended() is None and len(read(notes, "lives")) == 2)
     child.process.kill()
     child.process.wait()
 

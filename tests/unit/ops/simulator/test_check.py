@@ -64,7 +64,7 @@ def one_metric(statistics):
 
 def test_a_faultless_chain_passes(folder, statistics):
     report = compare(folder, statistics)
-    assert report.facts() == {
+    assert report.as_dict() == {
         "passed": True,
         "cells": report.cells,
         "events": json.loads((folder / "totals.json").read_text())["accepted"],

@@ -10,7 +10,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--speed", "fast"], "speed 'fast': use live or max"),
         (["--speed", "max"], "duration: is missing"),
@@ -24,11 +24,11 @@ def run(*arguments):
         (["--bootstrap", "127.0.0.1:21199"], "no Kafka broker answers"),
     ],
 )
-def test_bad_input_is_refused_before_any_work(arguments, told, tmp_path, monkeypatch):
+def test_bad_input_is_refused_before_any_work(arguments, message, tmp_path, monkeypatch):
     monkeypatch.setattr("connectors.kafka.producer.METADATA_TIMEOUT_S", 1)
     result = run("--truth", str(tmp_path / "truth"), *arguments)
     assert isinstance(result.exception, UserError)
-    assert told in str(result.exception)
+    assert message in str(result.exception)
     assert not (tmp_path / "truth").exists()
 
 

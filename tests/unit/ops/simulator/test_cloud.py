@@ -40,9 +40,9 @@ def test_newcomers_join_an_existing_hypervisor():
     assert newcomer.hypervisor in {machine.name for machine in machines if machine.type == "physical"}
 
 
-@pytest.mark.parametrize(("machines", "sites", "told"), [(28, 0, "sites 0"), (3, 2, "machines 3")])
-def test_a_cloud_that_cannot_be_is_refused(machines, sites, told):
-    with pytest.raises(UserError, match=told):
+@pytest.mark.parametrize(("machines", "sites", "message"), [(28, 0, "sites 0"), (3, 2, "machines 3")])
+def test_a_cloud_that_cannot_be_is_refused(machines, sites, message):
+    with pytest.raises(UserError, match=message):
         cloud.build(machines, sites)
 
 

@@ -24,7 +24,7 @@ def test_every_kind_and_time_is_read_back(kind, start, duration):
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ("cpu_hog", "write KIND:MACHINE@"),
         ("cpu_hog:vm-17@60s", "write KIND:MACHINE@"),
@@ -36,8 +36,8 @@ def test_every_kind_and_time_is_read_back(kind, start, duration):
         ("cpu_hog:vm-17@+60s/0s", "give more than 0"),
     ],
 )
-def test_a_bad_spec_is_refused_with_its_fix(spec, told):
-    with pytest.raises(UserError, match=told):
+def test_a_bad_spec_is_refused_with_its_fix(spec, message):
+    with pytest.raises(UserError, match=message):
         parse(spec)
 
 
@@ -51,15 +51,15 @@ def test_any_text_is_parsed_or_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("specs", "told"),
+    ("specs", "message"),
     [
         (["silence:vm-77@+1s"], "no machine 'vm-77'"),
         (["new_vm:vm-01@+1s"], "'vm-01' is there already"),
         (["new_vm:vm-77@+1s", "new_vm:vm-77@+2s"], "'vm-77' is there already"),
     ],
 )
-def test_a_fault_that_fits_no_machine_is_refused(specs, told):
-    with pytest.raises(UserError, match=told):
+def test_a_fault_that_fits_no_machine_is_refused(specs, message):
+    with pytest.raises(UserError, match=message):
         faults.check([parse(spec) for spec in specs], ["vm-01", "vm-02"])
 
 
@@ -89,7 +89,7 @@ def test_every_effect_and_derived_series_exists_on_every_role():
 
 
 def test_facts_say_what_happened_and_which_answers_are_right():
-    facts = parse("cpu_hog:hv-01@+60s/30s").facts(1000 * SECOND, [], ["vm-01"])
+    facts = parse("cpu_hog:hv-01@+60s/30s").as_dict(1000 * SECOND, [], ["vm-01"])
     assert (facts["start_unix_nano"], facts["end_unix_nano"]) == (1060 * SECOND, 1090 * SECOND)
     assert facts["series"] == [faults.USER, faults.LOAD, faults.IDLE]
     assert facts["guests"] == {"vm-01": [faults.STEAL, faults.IDLE]}

@@ -188,7 +188,7 @@ def test_a_log_burst_adds_lines_of_its_template_on_its_machine(simulate):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("seed", -1, "seed -1"),
         ("seed", 2**32, "seed 4294967296"),
@@ -197,6 +197,6 @@ def test_a_log_burst_adds_lines_of_its_template_on_its_machine(simulate):
         ("scrape_interval", 15 * SECOND, "scrape-interval 15s: usual records would be late"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(field, value, told):
-    with pytest.raises(UserError, match=told):
+def test_settings_that_make_no_sense_are_refused(field, value, message):
+    with pytest.raises(UserError, match=message):
         Simulation(Settings(START, SECOND, **{field: value}))

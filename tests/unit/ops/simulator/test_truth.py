@@ -52,13 +52,13 @@ def fate(record, time):
 
 
 @pytest.fixture
-def told(tmp_path, simulate):
+def written_truth(tmp_path, simulate):
     simulation = simulate(*FAULTS, seconds=90)
     return tmp_path, write(tmp_path, simulation)
 
 
-def test_windows_equal_a_recount_of_the_bytes_that_were_sent(told):
-    folder, records = told
+def test_windows_equal_a_recount_of_the_bytes_that_were_sent(written_truth):
+    folder, records = written_truth
     expected = defaultdict(list)
     for record, kind, time, series, content in events(records):
         if fate(record, time) == "accepted":
@@ -81,16 +81,16 @@ def test_windows_equal_a_recount_of_the_bytes_that_were_sent(told):
             assert (found[where]["min"], found[where]["max"]) == (min(contents), max(contents))
 
 
-def test_templates_of_a_window_add_up_to_all_its_lines(told):
-    for line in written(told[0], "windows"):
+def test_templates_of_a_window_add_up_to_all_its_lines(written_truth):
+    for line in written(written_truth[0], "windows"):
         if line["kind"] == "log":
             everything = line["series"].pop("*")
             assert sum(figures["count"] for figures in line["series"].values()) == everything["count"]
             assert sum(figures["identity"] for figures in line["series"].values()) % 2**64 == everything["identity"]
 
 
-def test_totals_equal_a_recount(told):
-    folder, records = told
+def test_totals_equal_a_recount(written_truth):
+    folder, records = written_truth
     fates = Counter(fate(record, time) for record, _, time, *_ in events(records))
     malformed = sum(isinstance(record.content, Malformed) for record in records)
     totals = json.loads((folder / "totals.json").read_text())
@@ -103,8 +103,8 @@ def test_totals_equal_a_recount(told):
     assert min(totals.values()) > 0
 
 
-def test_late_and_rejected_records_can_be_found_by_content(told):
-    folder, records = told
+def test_late_and_rejected_records_can_be_found_by_content(written_truth):
+    folder, records = written_truth
     late = [(r, kind, time, content) for r, kind, time, _, content in events(records) if fate(r, time) == "late"]
     assert sum(line["events"] for line in written(folder, "late")) == len(late)
     assert {line["machine"] for line in written(folder, "late")} == {"vm-03"}

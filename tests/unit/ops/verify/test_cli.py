@@ -25,7 +25,7 @@ class Restarting:
     def faults(self) -> list[dict]:
         return []
 
-    def told_until(self) -> int:
+    def emitted_until(self) -> int:
         return 9
 
     def look(self) -> None:
@@ -45,7 +45,7 @@ def test_an_elasticsearch_that_starts_is_waited_for(monkeypatch):
     assert cli._await(partial(cli._compare, Restarting()), time.monotonic() + 60) == (1, 9)
 
 
-def test_one_that_stays_away_is_told():
+def test_one_that_stays_away_is_an_error():
     with pytest.raises(ConnectionError):
         cli._await(partial(cli._compare, Restarting()), time.monotonic() - 1)
 

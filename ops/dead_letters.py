@@ -1,4 +1,4 @@
-"""`events.rejected` as a person works with it: found, shown, and sent again, each rejection once."""
+"""The dead letters in `events.rejected`: reads them, restores their original bytes, and retries each of them once."""
 
 import base64
 import re
@@ -20,31 +20,31 @@ from jobs.enrichment.transform import REJECTED_BYTES
 _TIMEOUT_S = 30
 
 
-class GoneError(Exception):
-    """The original record is too large for `events.rejected` to hold, and no longer in its own topic."""
+class OriginalLostError(Exception):
+    """A dead letter keeps only the beginning of its original record, which its own topic has deleted meanwhile."""
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """One record of `events.rejected`, and where it stands there."""
+class DeadLetter:
+    """A record of `events.rejected` with its partition and offset there."""
 
     partition: int
     offset: int
     record: dict[str, Any]
 
     @property
-    def place(self) -> str:
-        """What tells it from a later rejection of the same record."""
+    def retry_key(self) -> str:
+        """`partition/offset` in `events.rejected`: the key of its retry, another one for each rejection of a record."""
         return f"{self.partition}/{self.offset}"
 
     @property
     def time_ms(self) -> int:
-        """When the original record reached the broker."""
+        """The Kafka timestamp of the original record, ms since the epoch."""
         return int(self.record["source"]["timestamp_unix_milli"])
 
     @property
     def value(self) -> bytes:
-        """The original bytes, at most the first REJECTED_BYTES; the rejected events as JSON if it was decoded."""
+        """The original bytes, at most the first REJECTED_BYTES; of a decoded record the rejected events as JSON."""
         if "batch" in self.record:
             return str(self.record["batch"]).encode()
         return base64.b64decode(self.record.get("value", ""))
@@ -56,7 +56,7 @@ class Rejection:
         return "batch" not in self.record and not is_whole
 
     def headers(self) -> list[tuple[str, str | bytes | None]]:
-        """What enrichment needs to know beside the value (see jobs/enrichment/retry.py)."""
+        """The headers of its retry, by which enrichment knows the original topic and offset (jobs/enrichment/retry)."""
         source = self.record["source"]
         known = {
             retry.SOURCE_TOPIC: source["topic"],
@@ -68,55 +68,59 @@ class Rejection:
         return [(name, str(value)) for name, value in known.items() if value is not None]
 
 
-def rejections(bootstrap: str, topic: str) -> Iterator[Rejection]:
-    """All that stand in the topic now, in order within a partition."""
+def dead_letters(bootstrap: str, topic: str) -> Iterator[DeadLetter]:
+    """Every dead letter that the topic has now, ordered by offset within a partition."""
     for message in read_topic(bootstrap, topic):
-        yield Rejection(message.partition() or 0, message.offset() or 0, orjson.loads(message.value() or b""))
+        yield DeadLetter(message.partition() or 0, message.offset() or 0, orjson.loads(message.value() or b""))
 
 
-def retried_places(bootstrap: str, topic: str) -> set[str]:
-    """The places of the rejections that were sent again."""
+def retried_keys(bootstrap: str, topic: str) -> set[str]:
+    """The keys of the retry topic: the `retry_key` of each dead letter that has been retried."""
     return {(message.key() or b"").decode() for message in read_topic(bootstrap, topic)}
 
 
-def original(bootstrap: str, rejection: Rejection) -> bytes:
-    """The bytes to send again. Raises GoneError if only a part of them is left."""
-    if not rejection.is_cut:
-        return rejection.value
-    source = rejection.record["source"]
+def original(bootstrap: str, letter: DeadLetter) -> bytes:
+    """The bytes of the original record, complete. Raises OriginalLostError if only their beginning is left."""
+    if not letter.is_cut:
+        return letter.value
+    source = letter.record["source"]
     place = TopicPartition(source["topic"], source["partition"], source["offset"])
     with open_consumer(client_config(bootstrap), "kappa.rejected") as consumer:
         low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
         if not low <= place.offset < high:
-            raise GoneError(f"{place.topic}/{place.partition}/{place.offset}")
+            raise OriginalLostError(f"{place.topic}/{place.partition}/{place.offset}")
         consumer.assign([place])
         message = consumer.poll(_TIMEOUT_S)
     if message is None or message.error() or message.offset() != place.offset:
-        raise GoneError(f"{place.topic}/{place.partition}/{place.offset}")
+        raise OriginalLostError(f"{place.topic}/{place.partition}/{place.offset}")
     return bytes(message.value() or b"")
 
 
-class Retry:
-    """Sends rejections to the retry topic, in one transaction, those excepted that were sent before.
+class Redrive:
+    """Writes dead letters to the retry topic in one transaction, each once.
 
-    The topic is its own memory: its keys are the places of the rejections. Opening the producer settles what a killed
-    run left behind and fences one that still runs; only then is the topic read. So each is sent once.
+    The topic has the `retry_key` of each dead letter that was retried. The producer, when it is opened, aborts
+    the transaction of a killed run and fences a run that is still active; only then is the topic read. So no dead
+    letter is written twice.
     """
 
     def __init__(self, bootstrap: str, topic: Topic) -> None:
         self.bootstrap, self.topic = bootstrap, topic
         settings = {"message.max.bytes": 10_000_000, "log_level": 2}
         self._writer = TransactionalWriter(client_config(bootstrap), f"kappa.{topic.name}", settings)
-        self.sent = retried_places(bootstrap, topic.name)
+        self.retried = retried_keys(bootstrap, topic.name)
 
-    def send(self, chosen: Iterable[Rejection], each: Callable[[], None] = lambda: None) -> int:
-        """How many were sent; `each` is called for every one. Raises GoneError before anything is sent for good."""
+    def send(self, chosen: Iterable[DeadLetter], each: Callable[[], None] = lambda: None) -> int:
+        """Redrive those of `chosen` that were not retried before; returns their number.
+
+        `each` is called after every one. Raises OriginalLostError, and then nothing is written.
+        """
         self._writer.begin()
         count = 0
         try:
-            for rejection in chosen:
-                if rejection.place not in self.sent:
-                    self._produce(rejection)
+            for letter in chosen:
+                if letter.retry_key not in self.retried:
+                    self._produce(letter)
                     count += 1
                 each()
             self._writer.commit()
@@ -125,13 +129,13 @@ class Retry:
             raise
         return count
 
-    def _produce(self, rejection: Rejection) -> None:
-        value, key = original(self.bootstrap, rejection), rejection.place.encode()
-        self._writer.produce([(self.topic.name, -1, key, value, rejection.time_ms, rejection.headers())])
+    def _produce(self, letter: DeadLetter) -> None:
+        value, key = original(self.bootstrap, letter), letter.retry_key.encode()
+        self._writer.produce([(self.topic.name, -1, key, value, letter.time_ms, letter.headers())])
 
 
 def printable(value: bytes) -> str:
-    """Bytes for a person: as text if they are text, else as hexadecimal digits."""
+    """Bytes to be printed: as text if they are UTF-8 without control characters, else in hexadecimal digits."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 import pytest
 
 from ops.simulator.faults import parse
-from ops.verify.faults import Row, Said, false_alarms, late_said, novelty_said, rejected_said, report, rows
+from ops.verify.answers import Answer, Row, dead_letter_answer, false_alarms, late_answer, novelty_answer, report, rows
 
 START = 1_790_000_000_000_000_000
 MILLI = START // 1_000_000
@@ -20,12 +20,12 @@ USER = "system.cpu.utilization{state=user}"
 def truth(kind: str) -> dict:
     """A fault that begins 60 s after START, as the simulator writes it down."""
     series = ["audit <*>"] if kind == "log_burst" else []
-    return parse(SPEC[kind]).facts(START, series, ["vm-2"])
+    return parse(SPEC[kind]).as_dict(START, series, ["vm-2"])
 
 
 def novelty(
     verdict: str, seconds: float, machine: str = "vm-1", series: str | None = USER, kind: str = "metric"
-) -> Said:
+) -> Answer:
     document = {
         "machine": machine,
         "verdict": verdict,
@@ -33,12 +33,12 @@ def novelty(
         "text": "why",
         "kind": kind,
     }
-    return novelty_said(f"{machine}-{seconds}", document | ({"series": series} if series else {}))
+    return novelty_answer(f"{machine}-{seconds}", document | ({"series": series} if series else {}))
 
 
 def test_the_first_right_answer_counts():
-    said = [novelty("anomaly", 90), novelty("anomaly", 75), novelty("state_change", 120)]
-    assert rows([truth("cpu_hog")], said, {"vm-1-75": START / 1e9 + 80}) == [
+    answers = [novelty("anomaly", 90), novelty("anomaly", 75), novelty("state_change", 120)]
+    assert rows([truth("cpu_hog")], answers, {"vm-1-75": START / 1e9 + 80}) == [
         Row("cpu_hog", "vm-1", START + 60 * 10**9, True, "novelties: anomaly", "why", 15.0, 20.0)
     ]
 
@@ -59,7 +59,7 @@ def test_what_is_no_answer(wrong):
     assert false_alarms([truth("cpu_hog")], [wrong], frozenset({"vm-1", "vm-3"})) == [wrong]
 
 
-def test_a_fault_in_the_logs_may_be_told_of_any_template():
+def test_a_fault_in_the_logs_may_be_answered_for_any_template():
     (row,) = rows([truth("log_burst")], [novelty("anomaly", 80, series="audit *", kind="log")], {})
     assert (row.found, row.delay_s, row.seen_s) == (True, 20.0, None)
 
@@ -69,7 +69,7 @@ def test_silence_has_no_series():
     assert (row.found, row.delay_s) == (True, 40.0)
 
 
-def test_a_change_that_stays_may_be_told_at_any_time():
+def test_a_change_that_stays_may_be_answered_at_any_time():
     (row,) = rows(
         [truth("state_change")], [novelty("state_change", 900, series="system.memory.utilization{state=used}")], {}
     )
@@ -78,10 +78,10 @@ def test_a_change_that_stays_may_be_told_at_any_time():
 
 def test_rejected_records_answer_by_code_and_by_key():
     document = {"code": "malformed", "reason": "not JSON", "key": "vm-1", "@timestamp": MILLI + 61_500}
-    (row,) = rows([truth("malformed")], [rejected_said("r1", document)], {})
+    (row,) = rows([truth("malformed")], [dead_letter_answer("r1", document)], {})
     assert (row.found, row.answer, row.text, row.delay_s) == (True, "events.rejected: malformed", "not JSON", 1.5)
-    assert not rows([truth("wrong_clock")], [rejected_said("r1", document)], {})[0].found
-    assert rows([truth("wrong_clock")], [rejected_said("r1", {**document, "code": "future"})], {})[0].found
+    assert not rows([truth("wrong_clock")], [dead_letter_answer("r1", document)], {})[0].found
+    assert rows([truth("wrong_clock")], [dead_letter_answer("r1", {**document, "code": "future"})], {})[0].found
 
 
 def test_late_records_answer():
@@ -91,7 +91,7 @@ def test_late_records_answer():
         "source": {"topic": "t", "timestamp_unix_milli": MILLI + 62_000},
         "events": {"time_unix_nano": [1, 2]},
     }
-    (row,) = rows([truth("late")], [late_said(record)], {})
+    (row,) = rows([truth("late")], [late_answer(record)], {})
     assert (row.found, row.text, row.delay_s) == (True, "2 events came late", 2.0)
 
 
@@ -112,7 +112,7 @@ def test_guests_suffer_in_their_own_series_only():
 
 def test_a_machine_as_a_whole_answers_by_what_contributed():
     document = {"machine": "vm-1", "verdict": "anomaly", "told": MILLI + 75_000, "text": "why", "kind": "machine"}
-    whole = [novelty_said(name, document | {"contributors": [{"series": name}]}) for name in (USER, "disk")]
+    whole = [novelty_answer(name, document | {"contributors": [{"series": name}]}) for name in (USER, "disk")]
     (row,) = rows([truth("cpu_hog")], whole, {})
     assert (row.found, row.delay_s) == (True, 15.0)
     assert false_alarms([truth("cpu_hog")], whole, frozenset({"vm-1"})) == whole[1:]
