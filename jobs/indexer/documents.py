@@ -107,20 +107,20 @@ def _times(record: Record) -> Document:
     """The times of a novelty or incident as of this record, in ms since the epoch."""
     time = _milli(record["time_unix_nano"])
     started = _milli(record["since_unix_nano"])
-    times = {"@timestamp": started, "started": started, "told": time, "updated": time, "peaked": time}
+    times = {"@timestamp": started, "started": started, "alerted": time, "updated": time, "peaked": time}
     return times | ({"ended": time} if record["phase"] == "end" else {})
 
 
 def merge(one: Document, other: Document) -> Document:
     """Merge two states of one novelty or incident: the newer one, with the evidence of the higher score.
 
-    `told`, the event time of the first alert, is the earlier one. Merging is associative, commutative and idempotent,
+    `alerted`, the event time of the first alert, is the earlier one. Merging is associative, commutative and idempotent,
     so the document doesn't depend on the order of the records, or on duplicates.
     """
     peak = max(one, other, key=lambda state: (state.get("score", 0.0), -state["peaked"]))
     newest = max(one, other, key=version)
     rest = {key: value for key, value in newest.items() if key not in _EVIDENCE}
-    return rest | _picked(peak, _EVIDENCE) | {"told": min(one["told"], other["told"])}
+    return rest | _picked(peak, _EVIDENCE) | {"alerted": min(one["alerted"], other["alerted"])}
 
 
 def version(state: Document) -> int:

@@ -54,7 +54,7 @@ class Answer:
 
 def novelty_answer(identity: str, document: Fields) -> Answer:
     """The answer in a document of the novelties' index."""
-    verdict, emitted, text, kind = (document.get(name) for name in ("verdict", "told", "text", "kind"))
+    verdict, emitted, text, kind = (document.get(name) for name in ("verdict", "alerted", "text", "kind"))
     named = (document.get("contributors") or ()) if kind == "machine" else [document]
     series = frozenset(one["series"] for one in named if one.get("series"))
     return Answer("novelties", document["machine"], str(verdict), int(emitted or 0), text or "", identity, series, kind)

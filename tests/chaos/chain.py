@@ -247,16 +247,16 @@ class Chain:
 
     def catch_up(self, seconds: float = SETTLE_SECONDS) -> None:
         """Returns when every job has worked, and has read what there is now."""
-        self._await(lambda: self.told() > 0, seconds, lambda: "no window is told")
+        self._await(lambda: self.emitted_until() > 0, seconds, lambda: "no window is emitted")
         ends = self._patient(self.ends)
         self._await(lambda: not self.lag(ends), seconds, lambda: f"still behind: {self.lag(ends)}")
 
     def settle(self) -> None:
-        """Returns when the last window of the feeds is told, and every job has read everything."""
+        """Returns when the last window of the feeds is emitted, and every job has read everything."""
         last = last_window_end(self.truth())
         pulse = Pulse(self.settings.kafka_bootstrap)
         try:
-            self._await(lambda: self.told() >= last, SETTLE_SECONDS, lambda: "the last window is not told")
+            self._await(lambda: self.emitted_until() >= last, SETTLE_SECONDS, lambda: "the last window is not emitted")
         finally:
             pulse.stop()
         self._await(lambda: not self.lag(self.ends()), SETTLE_SECONDS, lambda: f"behind: {self.lag(self.ends())}")
@@ -281,8 +281,8 @@ class Chain:
         apply(connect(self.settings.kafka_bootstrap), self.topics)
         self.restart(*self.jobs, KAPPA_GENERATION=name)
 
-    def told(self) -> int:
-        """Up to which time, in ns, the windows of every partition have been told."""
+    def emitted_until(self) -> int:
+        """Up to which time, in ns, the windows of every partition have been emitted."""
         topic = self.topics["statistics"]
         watermarks = last_watermarks(self.settings.kafka_bootstrap, topic.name, tail=300)
         return min(watermarks.values()) if len(watermarks) == topic.partitions else 0

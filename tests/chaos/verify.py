@@ -82,7 +82,7 @@ def verify(chain: Chain) -> Findings:
     parsed = {name: [orjson.loads(record.value) for record in records[name]] for name in ("events", "statistics")}
 
     findings.truth("events: truth", check.compare_events(truth, _without_watermarks(parsed["events"])))
-    findings.truth("statistics: truth", check.compare(truth, parsed["statistics"], chain.told()))
+    findings.truth("statistics: truth", check.compare(truth, parsed["statistics"], chain.emitted_until()))
     ids = Counter(record["id"] for record in _without_watermarks(parsed["events"]))
     findings.multisets("events: ids", Counter(ids.keys()), ids)
     _compare_refused(findings, truth, log[chain.topics["events.late"].name], log[chain.topics["events.rejected"].name])
@@ -127,15 +127,15 @@ def _expected_novelties(statistics: list[Record]) -> Iterator[tuple[bytes, bytes
     partitions = dict(_by_partition(statistics))
     for records in partitions.values():
         settings = DetectorSettings(shards=len(partitions))
-        _, told = detector.fold(None, [record.value for record in records], settings)
-        for novelty in told:
+        _, emitted = detector.fold(None, [record.value for record in records], settings)
+        for novelty in emitted:
             yield novelty["machine"].encode(), orjson.dumps(novelty)
 
 
 def _expected_incidents(novelties: list[Record], partitions: int) -> Iterator[tuple[bytes, bytes]]:
     placed = ((record.place.partition, record.value) for record in novelties)
-    _, told = incidents.fold(None, placed, partitions)
-    for incident in told:
+    _, emitted = incidents.fold(None, placed, partitions)
+    for incident in emitted:
         yield incident["id"].encode(), orjson.dumps(incident)
 
 

@@ -167,14 +167,14 @@ def test_what_was_late_or_unusable_is_kept(chain, telemetry):
 def test_a_rule_reaches_the_detector_once_in_each_partition(chain, bootstrap):
     passed = [(p, record["control"]) for p, record in read_records(bootstrap, "statistics") if "control" in record]
     assert sorted(partition for partition, _ in passed) == [0, 1, 2, 3]
-    assert [told for _, told in passed] == 4 * [control.suppress(RULE)]
+    assert [emitted for _, emitted in passed] == 4 * [control.suppress(RULE)]
     assert control.rules(bootstrap, control.TOPIC) == {RULE.id: RULE}
 
 
 def test_the_new_machine_is_told(chain):
-    told = [n for n in chain[1]("novelties") if n.get("machine") == "vm-new" and n["verdict"] == "new_entity"]
-    assert told
-    assert len({n["id"] for n in told if n["kind"] == "machine"}) == 1
+    emitted = [n for n in chain[1]("novelties") if n.get("machine") == "vm-new" and n["verdict"] == "new_entity"]
+    assert emitted
+    assert len({n["id"] for n in emitted if n["kind"] == "machine"}) == 1
 
 
 def test_every_novelty_is_of_one_incident(chain):

@@ -99,7 +99,7 @@ def test_every_record_becomes_its_documents(chain: Chain):
             "phase": "end",
             "text": "load end",
             "started": milli,
-            "told": milli,
+            "alerted": milli,
             "updated": milli + 60_000,
             "ended": milli + 60_000,
         }
@@ -118,12 +118,12 @@ def test_every_record_becomes_its_documents(chain: Chain):
 
 
 def test_a_repeated_run_gives_the_same_documents(chain: Chain):
-    told = [
+    emitted = [
         novelty("n1", phase, at, score) for phase, at, score in (("start", 0, 9), ("update", 10, 30), ("end", 20, 2))
     ]
     with chain.indexer():
         chain.send("statistics", *(window("vm-1", number) for number in range(5)))
-        chain.send("novelties", *told)
+        chain.send("novelties", *emitted)
         poll_until(chain.settled, "all committed")
     before = {kind: chain.documents(kind) for kind in ("statistics", "novelties")}
 
@@ -158,10 +158,10 @@ def silence(machine: str, hypervisor: str, seconds: int) -> dict[str, Any]:
 def test_an_incident_arrives_and_later_records_change_its_document(chain: Chain):
     placed = [(0, orjson.dumps(silence(f"vm-{n}", "hv-1", n))) for n in (1, 2, 3)]
     watermark = orjson.dumps({"watermark_unix_nano": START + 10 * SECOND})
-    state, told = fold(None, [*placed, (0, watermark)], 1)
-    assert [record["phase"] for record in told] == ["start", "update", "update"]
+    state, emitted = fold(None, [*placed, (0, watermark)], 1)
+    assert [record["phase"] for record in emitted] == ["start", "update", "update"]
     with chain.indexer():
-        for record in told:
+        for record in emitted:
             chain.send("incidents", record, key=record["id"])
         poll_until(chain.settled, "all committed")
         ((identity, early),) = chain.documents("incidents").items()
@@ -181,12 +181,12 @@ def test_an_incident_arrives_and_later_records_change_its_document(chain: Chain)
             (0, orjson.dumps({"watermark_unix_nano": START + 10**12})),
         ]
         (update,) = fold(state, later, 1)[1]
-        chain.send("incidents", update, told[0], key=identity)  # what is older and comes again changes nothing
+        chain.send("incidents", update, emitted[0], key=identity)  # what is older and comes again changes nothing
         poll_until(chain.settled, "all committed")
     ((same, document),) = chain.documents("incidents").items()
     assert same == identity
     assert (document["machines"], document["updated"]) == (4, START // 1_000_000 + 20_000)
-    assert (document["started"], document["told"]) == (early["started"], early["told"])
+    assert (document["started"], document["alerted"]) == (early["started"], early["alerted"])
     assert (document["causes"][0]["name"], document["causes"][0]["affected"]) == ("hv-1", 4)
     assert [member["machine"] for member in document["members"]] == ["vm-1", "vm-2", "vm-3", "vm-4"]
 

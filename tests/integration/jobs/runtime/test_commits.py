@@ -83,7 +83,7 @@ def test_a_second_copy_with_another_checkpoint_is_refused_and_the_first_goes_on(
 
 
 def test_a_committed_batch_is_not_committed_again(settings):
-    """Its watermarks would be told twice."""
+    """Its watermarks would be written twice."""
     BatchCommitter(settings).commit(
         0, offsets(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)]
     )

@@ -207,7 +207,7 @@ def test_an_incident_starts():
             {"novelty": "n1", "machine": "vm-1", "verdict": "anomaly", "series": "cpu", "since": 20_000, "score": 14.5}
         ],
         "started": 20_000,
-        "told": 30_000,
+        "alerted": 30_000,
         "updated": 30_000,
         "peaked": 30_000,
     }
@@ -218,7 +218,7 @@ def test_an_incident_is_as_its_newest_record_has_it():
     (one,), (other,) = incidents(INCIDENT).values(), incidents(later).values()
     document = merge(other, one)
     assert document == merge(one, other)
-    facts = {"phase": "end", "machines": 3, "score": 20.0, "told": 30_000, "updated": 90_000, "ended": 90_000}
+    facts = {"phase": "end", "machines": 3, "score": 20.0, "alerted": 30_000, "updated": 90_000, "ended": 90_000}
     assert {name: document[name] for name in facts} == facts
 
 
@@ -236,7 +236,7 @@ def test_a_novelty_starts():
             **{name: NOVELTY[name] for name in plain},
             **STATISTICS["inventory"],
             "started": 20_000,
-            "told": 30_000,
+            "alerted": 30_000,
             "updated": 30_000,
             "peaked": 30_000,
         }
@@ -266,7 +266,7 @@ def test_the_life_of_a_novelty_in_one_document():
         "score": 60.0,
         "observed": 3.0,
         "started": 20_000,
-        "told": 30_000,
+        "alerted": 30_000,
         "peaked": 40_000,
         "updated": 90_000,
         "ended": 90_000,

@@ -8,7 +8,7 @@ import pytest
 from connectors.sinks.kafka import ProgressError
 from infra.errors import UserError
 from jobs.runtime.gate import Gate, StoppedError
-from jobs.runtime.runner import DroppedRowsError, Watch, _drain
+from jobs.runtime.runner import DroppedRowsError, ProgressWatch, _drain
 from jobs.runtime.settings import Settings
 from tests.waiting import until
 
@@ -75,47 +75,47 @@ def in_thread(function, *arguments):
 
 def test_rows_that_spark_dropped_stop_the_query():
     with pytest.raises(DroppedRowsError, match="statistics: Spark's watermark dropped 3 rows of batch 7"):
-        Watch(Gate()).look("statistics", Query([progress(6), progress(7, dropped=3)]))
+        ProgressWatch(Gate()).check("statistics", Query([progress(6), progress(7, dropped=3)]))
 
 
 def test_rows_dropped_in_a_batch_that_others_followed_stop_it_too():
     with pytest.raises(DroppedRowsError, match="1 rows of batch 5"):
-        Watch(Gate()).look("statistics", Query([progress(5, dropped=1), progress(6)]))
+        ProgressWatch(Gate()).check("statistics", Query([progress(5, dropped=1), progress(6)]))
 
 
 def test_a_batch_is_looked_at_once():
-    watch, query = Watch(Gate()), Query([progress(1)])
-    watch.look("statistics", query)
+    watch, query = ProgressWatch(Gate()), Query([progress(1)])
+    watch.check("statistics", query)
     query.recentProgress = [progress(1, dropped=3)]  # it can't change, so it isn't asked again
-    watch.look("statistics", query)
+    watch.check("statistics", query)
     query.recentProgress.append(progress(2, dropped=4))
     with pytest.raises(DroppedRowsError, match="4 rows of batch 2"):
-        watch.look("statistics", query)
+        watch.check("statistics", query)
 
 
 def test_progress_without_a_batch_is_passed_over():
     idle = progress(1, dropped=3) | {"durationMs": {"latestOffset": 1}}
-    Watch(Gate()).look("statistics", Query([idle]))
+    ProgressWatch(Gate()).check("statistics", Query([idle]))
 
 
 def test_a_failed_query_raises_what_the_batch_failed_with():
     gate, cause = Gate(), OSError("the disk is full")
     gate.failure = cause
     with pytest.raises(OSError, match="the disk is full") as raised:
-        Watch(gate).look("statistics", Query(failure=RuntimeError("Spark's text of it")))
+        ProgressWatch(gate).check("statistics", Query(failure=RuntimeError("Spark's text of it")))
     assert raised.value is cause
 
 
 def test_a_query_that_failed_outside_a_batch_raises_sparks_own_error():
     with pytest.raises(RuntimeError, match="no topic"):
-        Watch(Gate()).look("statistics", Query(failure=RuntimeError("no topic")))
+        ProgressWatch(Gate()).check("statistics", Query(failure=RuntimeError("no topic")))
 
 
 def test_progress_that_does_not_fit_is_for_a_person_to_mend():
     gate = Gate()
     gate.failure = ProgressError("another checkpoint was the last to write")
     with pytest.raises(UserError, match="another checkpoint"):
-        Watch(gate).look("statistics", Query(failure=RuntimeError("Spark's text of it")))
+        ProgressWatch(gate).check("statistics", Query(failure=RuntimeError("Spark's text of it")))
 
 
 # The gate
@@ -125,7 +125,7 @@ def test_a_record_of_an_older_version_is_for_a_person_to_mend():
     """What a fold raises in a Python worker comes back as a part of the text of Spark's error."""
     text = "PythonException: Traceback ...\ninfra.contract.watermarks.OldRecordError: do this\n at org.apache.spark..."
     with pytest.raises(UserError, match=r"^statistics: do this$"):
-        Watch(Gate()).look("statistics", Query(failure=RuntimeError(text)))
+        ProgressWatch(Gate()).check("statistics", Query(failure=RuntimeError(text)))
 
 
 def test_an_open_gate_lets_batches_write():

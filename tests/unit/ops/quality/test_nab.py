@@ -56,6 +56,6 @@ def test_windowed_gaussian_is_one_minus_the_tail() -> None:
 
 def test_relative_entropy_tells_a_histogram_that_is_new_and_only_once() -> None:
     values = np.concatenate([np.tile([0.0, 1.0], 100), np.full(100, 10.0)])
-    told = np.flatnonzero(relative_entropy(values))
-    assert told.min() == 200
+    emitted = np.flatnonzero(relative_entropy(values))
+    assert emitted.min() == 200
     assert relative_entropy(values)[-40:].sum() == 0

@@ -27,8 +27,8 @@ def test_the_first_pod_is_the_earliest_and_of_the_same_minute_the_most_surprisin
 
 
 def test_what_no_fault_explains_is_a_false_alarm() -> None:
-    told = [novelty("pod-b", -1800), novelty("pod-b", 60), novelty("pod-b", 1800)]
-    assert figures([FAULT], told)["false_alarms_per_hour"] == 2.0
+    emitted = [novelty("pod-b", -1800), novelty("pod-b", 60), novelty("pod-b", 1800)]
+    assert figures([FAULT], emitted)["false_alarms_per_hour"] == 2.0
 
 
 def test_a_folder_is_read_as_statistics_by_minute_and_pod(tmp_path: Path) -> None:

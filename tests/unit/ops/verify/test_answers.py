@@ -29,7 +29,7 @@ def novelty(
     document = {
         "machine": machine,
         "verdict": verdict,
-        "told": MILLI + round(seconds * 1000),
+        "alerted": MILLI + round(seconds * 1000),
         "text": "why",
         "kind": kind,
     }
@@ -111,7 +111,7 @@ def test_guests_suffer_in_their_own_series_only():
 
 
 def test_a_machine_as_a_whole_answers_by_what_contributed():
-    document = {"machine": "vm-1", "verdict": "anomaly", "told": MILLI + 75_000, "text": "why", "kind": "machine"}
+    document = {"machine": "vm-1", "verdict": "anomaly", "alerted": MILLI + 75_000, "text": "why", "kind": "machine"}
     whole = [novelty_answer(name, document | {"contributors": [{"series": name}]}) for name in (USER, "disk")]
     (row,) = rows([truth("cpu_hog")], whole, {})
     assert (row.found, row.delay_s) == (True, 15.0)
