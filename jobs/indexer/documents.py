@@ -114,8 +114,8 @@ def _times(record: Record) -> Document:
 def merge(one: Document, other: Document) -> Document:
     """Merge two states of one novelty or incident: the newer one, with the evidence of the higher score.
 
-    `alerted`, the event time of the first alert, is the earlier one. Merging is associative, commutative and idempotent,
-    so the document doesn't depend on the order of the records, or on duplicates.
+    `alerted`, the event time of the first alert, is the earlier one. Merging is associative, commutative and
+    idempotent, so the document doesn't depend on the order of the records, or on duplicates.
     """
     peak = max(one, other, key=lambda state: (state.get("score", 0.0), -state["peaked"]))
     newest = max(one, other, key=version)
