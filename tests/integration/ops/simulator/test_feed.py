@@ -80,8 +80,9 @@ def test_on_topics_of_the_brokers_clock_an_old_hour_is_late(servers, prefix, tmp
 def test_sigterm_ends_a_live_run_with_the_whole_truth(servers, prefix, tmp_path):
     command = [
         sys.executable,
-        "-c",
-        "from connectors.simulator.cli import app; app()",
+        "-m",
+        "ops.cli",
+        "simulate",
         "--json",
         "--scrape-interval=1s",
     ]
