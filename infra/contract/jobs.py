@@ -182,11 +182,13 @@ class JobTable:
     ) -> TopicMap:
         """The map of a generation that runs `jobs` (None: all); topics that these don't write are those of `base`.
 
+        A generation of the whole chain has topics of its own for optional jobs too, whether they run or not.
+
         Raises UserError if the name can't be part of a topic's.
         """
         if generation == LIVE:
             return topics
-        running = self.names() if jobs is None else tuple(jobs)
+        running = self.names() if jobs is None or {*self.enabled()} <= {*jobs} else tuple(jobs)
         beside = {key for name in running for key in self[name].beside}
         return topics.in_generation(generation, self.written(running) | beside, base or topics)
 
