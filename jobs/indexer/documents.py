@@ -123,6 +123,11 @@ def merge(one: Document, other: Document) -> Document:
     return rest | _picked(peak, _EVIDENCE) | {"alerted": min(one["alerted"], other["alerted"])}
 
 
+def upgrade(stored: Document) -> Document:
+    """A stored document with the fields of this version: version 0.1.0 had `told` for `alerted`."""
+    return {"alerted" if name == "told" else name: value for name, value in stored.items()}
+
+
 def version(state: Document) -> int:
     """The external version of a document in Elasticsearch: it orders the states by event time and then by phase."""
     return int(state["updated"]) * len(PHASES) + PHASES.index(state["phase"])

@@ -128,7 +128,7 @@ class Indexer:
         for merged in MERGED:
             ids = [identity for kind, identity in batch.documents if kind == merged]
             for identity, stored in self._sink.read(index_of(merged, self._generation), ids).items():
-                batch.merge((merged, identity), stored)
+                batch.merge((merged, identity), documents.upgrade(stored))
 
     def _action(self, key: Key, document: documents.Document) -> Action:
         kind, identity = key

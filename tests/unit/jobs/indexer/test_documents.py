@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from infra.contract import schemas
 from infra.contract.columnar import to_columns
-from jobs.indexer.documents import PHASES, TEXT_BYTES, incidents, merge, novelties, rejected, statistics, version
+from jobs.indexer.documents import (
+    PHASES,
+    TEXT_BYTES,
+    incidents,
+    merge,
+    novelties,
+    rejected,
+    statistics,
+    upgrade,
+    version,
+)
 from jobs.indexer.indexer import template_of
 
 MILLI = 1_000_000
@@ -358,3 +368,7 @@ def test_the_template_knows_every_measure_of_a_window():
     times = {f"{bound}_unix_nano": measures.pop(f"{bound}_unix_nano") for bound in ("start", "end")}
     expected = measures | {name.removesuffix("_unix_nano"): "date" for name in times}
     assert {name: field["type"] for name, field in mapped.items()} == expected
+
+
+def test_a_document_of_version_0_1_0_gets_the_present_name_of_its_field():
+    assert upgrade({"machine": "vm-1", "told": 5}) == {"machine": "vm-1", "alerted": 5}
