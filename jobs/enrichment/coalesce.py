@@ -1,7 +1,7 @@
 """One record for all data points that a task has of a machine, as far as the same inventory facts apply to them.
 
 With one event a record, what costs is the record: here and in every job after this one. How a log is cut into batches
-decides what is gathered, so nothing may depend on it: events stay as they are, and their own.
+decides what is coalesced, so nothing may depend on it: events stay as they are, and their own.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Step = Callable[[DataFrame], DataFrame]
 _COMMON = ("topic", "partition", "machine", "kind", "resource", "inventory")
 
 
-def gathered() -> Step:
+def coalesced() -> Step:
     """Fewer rows, of the same events; `last_offset` and `newest` are the greatest offset and timestamp of each.
 
     Gathered is, within each task, what was decoded to JSON, is in time as a whole and was not sent again.
@@ -26,11 +26,11 @@ def gathered() -> Step:
     group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
     whole = {"json": F.coalesce("coalesced", "json"), "newest": F.coalesce("newest", "timestamp")}
 
-    def gather(df: DataFrame) -> DataFrame:
+    def coalesce(df: DataFrame) -> DataFrame:
         found = _in_jvm(df.sparkSession).coalesced(df.withColumn("group", group)._jdf)
         return DataFrame(found, df.sparkSession).withColumns(whole).drop("group", "coalesced")
 
-    return gather
+    return coalesce
 
 
 def apart() -> Step:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from connectors.decoders.registry import decoder_of
 from infra.contract.topics import TopicMap
-from jobs.enrichment.coalesce import gathered
+from jobs.enrichment.coalesce import coalesced
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
@@ -42,7 +42,7 @@ def _each_batch(context: Context) -> BatchTransform:
     """The transform of a micro-batch: enrich the decoded rows with the inventory as it is now."""
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
-    enrich = enrichment(topics, gathered)
+    enrich = enrichment(topics, coalesced)
     return lambda decoded: enrich(decoded, inventory.frame())
 
 

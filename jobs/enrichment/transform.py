@@ -38,11 +38,11 @@ _REASONS = {
 Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
 
 
-def enrichment(topics: TopicMap, gather: Callable[[], Step] = apart) -> Enrichment:
+def enrichment(topics: TopicMap, coalesce: Callable[[], Step] = apart) -> Enrichment:
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
-    jobs/enrichment/inventory.py). `gather` makes the step that coalesces rows into records. The column expressions are
+    jobs/enrichment/inventory.py). `coalesce` makes the step that coalesces rows into records. The column expressions are
     built here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s.
     """
     limits = topics.telemetry
@@ -50,11 +50,11 @@ def enrichment(topics: TopicMap, gather: Callable[[], Step] = apart) -> Enrichme
     lateness = _by_topic({t.name: t.lateness for t in limits if t.lateness}).alias("lateness")
     future = _by_topic({t.name: t.future for t in limits if t.future}).alias("future")
     split_by_verdict, join_inventory, to_records = _split_by_verdict(), _join_inventory(), _to_records(topics)
-    gathered = gather()
+    coalesced = coalesce()
 
     def enrich(decoded: DataFrame, inventory: DataFrame) -> DataFrame:
         judged = split_by_verdict(decoded.select("*", received, lateness, future))
-        return to_records(gathered(join_inventory(judged, inventory)))
+        return to_records(coalesced(join_inventory(judged, inventory)))
 
     return enrich
 

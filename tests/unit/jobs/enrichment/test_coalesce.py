@@ -1,4 +1,4 @@
-"""What is gathered are the same events, whatever stands in their labels and whoever came first."""
+"""What is coalesced are the same events, whatever stands in their labels and whoever came first."""
 
 from collections import Counter
 from datetime import timedelta
@@ -10,7 +10,7 @@ import pytest
 
 from infra.contract.columnar import to_rows
 from infra.contract.topics import load_topics
-from jobs.enrichment.coalesce import apart, gathered
+from jobs.enrichment.coalesce import apart, coalesced
 from jobs.enrichment.transform import enrichment
 from tests.unit.jobs.enrichment.test_transform import NANO, NOW, RECEIVED, fact, frames, rendered
 
@@ -29,17 +29,17 @@ def point(series="cpu", value=1.0, time=NOW, **fields):
 
 
 @cache
-def enriching(gather):
-    return enrichment(load_topics(), gather)
+def enriching(coalesce):
+    return enrichment(load_topics(), coalesce)
 
 
 @pytest.fixture
 def run(spark):
     """Enriched rows of one task, each with its parsed record."""
 
-    def enriched(*rows, gather=gathered, facts=()):
+    def enriched(*rows, coalesce=coalesced, facts=()):
         decoded, inventory = frames(spark, rows, facts)
-        found = enriching(gather)(decoded.coalesce(1), inventory).collect()
+        found = enriching(coalesce)(decoded.coalesce(1), inventory).collect()
         return [(row, orjson.loads(row.value)) for row in found]
 
     return enriched
@@ -87,7 +87,7 @@ def test_a_machines_single_events_become_one_record(run):
 def test_scrapes_with_the_same_labels_have_them_once_byte_for_byte(run):
     rows = [scrape(point("b", 1.5, NOW + n), point("a", -2e-7, NOW + n), offset=n, batch=4) for n in range(3)]
     [(row, record)] = run(*rows)
-    [(alone, _)] = run(rows[0], gather=apart)
+    [(alone, _)] = run(rows[0], coalesce=apart)
     end = ',"series":'
     assert row.value.partition(end)[2] == alone.value.partition(end)[2]
     assert record["id"] == "telemetry.lines-0-0-4"
@@ -117,7 +117,7 @@ def test_what_differs_in_more_than_its_events_stays_apart(run):
     found = run(*rows)
     offsets = sorted((record["source"]["offset"], record["source"].get("last_offset")) for _, record in found)
     assert offsets == [(0, 6), *((n, None) for n in range(1, 6))]
-    assert events_of(found) == events_of(run(*rows, gather=apart))
+    assert events_of(found) == events_of(run(*rows, coalesce=apart))
 
 
 def test_events_to_which_other_facts_apply_stay_apart(run):
@@ -156,7 +156,7 @@ def test_gathered_events_are_those_that_came_whatever_their_labels(run):
         scrape(*(any_point() for _ in range(random.choice([1, 1, 2, 5]))), offset=n, machine=f"vm-{n % 7}")
         for n in range(400)
     ]
-    found, expected = run(*rows), run(*rows, gather=apart)
+    found, expected = run(*rows), run(*rows, coalesce=apart)
     assert events_of(found) == events_of(expected)
     assert (len(found), len(expected)) == (7, 400)
 
