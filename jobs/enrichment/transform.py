@@ -42,8 +42,8 @@ def enrichment(topics: TopicMap, coalesce: Callable[[], Step] = apart) -> Enrich
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
-    jobs/enrichment/inventory.py). `coalesce` makes the step that coalesces rows into records. The column expressions are
-    built here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s.
+    jobs/enrichment/inventory.py). `coalesce` makes the step that coalesces rows into records. The column expressions
+    are built here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s.
     """
     limits = topics.telemetry
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
