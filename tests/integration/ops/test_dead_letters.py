@@ -97,9 +97,9 @@ def retries_of(servers, topics, letter):
 
 def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, letter):
     killed = Redrive(servers.bootstrap, topics[retry.TOPIC])
-    killed._producer.begin_transaction()
+    killed._writer.begin()
     killed._produce(letter)
-    killed._producer.flush(30)
+    killed._writer.producer.flush(30)
     assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
     assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 0
     [message] = retries_of(servers, topics, letter)
