@@ -23,13 +23,13 @@ def test_every_setting_of_the_runtime_is_listed():
 
 def test_a_setting_has_type_default_and_meaning():
     page = PAGES["configuration.md"]()
-    assert "| `KAPPA_DRAIN_SECONDS` | number > 0 | `60.0` | how long SIGTERM waits for the batch |" in page
+    assert "| `KAPPA_DRAIN_SECONDS` | number > 0 | `60.0` | how long a stop waits for the running micro-batch |" in page
     assert "| `KAPPA_KAFKA_SASL_PASSWORD` | secret | none |" in page
 
 
 def test_a_comment_above_a_setting_is_its_meaning():
     page = PAGES["configuration.md"]()
-    assert "| Fixed for the life of a checkpoint: state is laid out by it. About one a core. |" in page
+    assert "| Fixed for the life of a checkpoint, as state is partitioned by it. About one a core. |" in page
 
 
 def test_a_schema_links_to_the_schemas_in_it():
@@ -40,7 +40,7 @@ def test_a_schema_links_to_the_schemas_in_it():
 
 def test_every_topic_is_listed_with_its_writer():
     page = PAGES["records.md"]()
-    assert "| `events.late` | events that came after their topic's lateness | machine | enrichment |" in page
+    assert "| `events.late` | events that arrived later than their topic's lateness allows | machine | enrichment |" in page
 
 
 def test_a_command_has_its_options_and_its_example():

@@ -36,7 +36,7 @@ def test_broker_and_topics_are_waited_for(answers, tmp_path):
     ("answer", "fault"),
     [
         (None, "no broker answers"),
-        ({}, "topic 'detector.control' is not on"),
+        ({}, "topic 'alerts' is not on"),
         ({**ALL, "events": 3}, "topic 'events' has 3 partitions, the map says 4"),
     ],
 )
