@@ -97,9 +97,9 @@ def sent_again(servers, topics, rejection):
 
 def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, rejection):
     killed = Retry(servers.bootstrap, topics[retry.TOPIC])
-    killed._producer.begin_transaction()
+    killed._writer.begin()
     killed._produce(rejection)
-    killed._producer.flush(30)
+    killed._writer.producer.flush(30)
     assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
     assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 0
     [message] = sent_again(servers, topics, rejection)
