@@ -1,4 +1,4 @@
-"""`kappa rejected` on a real broker: a rejection is found, shown, sent again once, and its events reach `events`."""
+"""`kappa rejected` on a real broker: a dead letter is found, shown, retried once, and its events reach `events`."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from connectors.kafka.reader import read_topic
 from infra.contract.topics import TopicMap
 from jobs.enrichment import retry
 from ops.commands import rejected as rejected_cli
-from ops.rejected import GoneError, Rejection, Retry, rejections
+from ops.dead_letters import DeadLetter, OriginalLostError, Redrive, dead_letters
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
 
 HOUR = 3_600_000_000_000
@@ -50,11 +50,11 @@ def send(bootstrap, topic, *values):
     assert producer.flush(30) == 0
 
 
-def test_a_rejection_goes_through_after_the_fix_and_once(spark, servers, topics, kappa, tmp_path):
+def test_a_dead_letter_is_accepted_after_the_fix_and_once(spark, servers, topics, kappa, tmp_path):
     bootstrap = servers.bootstrap
     send(bootstrap, topics["telemetry.lines"].name, line(1.0), line(2.0, ahead=HOUR), b"{broken")
     with running_enrichment(spark, bootstrap, topics, tmp_path):
-        wait_for(lambda: len(list(rejections(bootstrap, topics["events.rejected"].name))) == 2)
+        wait_for(lambda: len(list(dead_letters(bootstrap, topics["events.rejected"].name))) == 2)
     listed = {row["code"]: row for row in kappa("list")}
     assert set(listed) == {"future", "not_json"}
     assert not listed["future"]["retried"]
@@ -69,7 +69,7 @@ def test_a_rejection_goes_through_after_the_fix_and_once(spark, servers, topics,
         {k: t.model_copy(update={"future": timedelta(hours=2)} if t.format else {}) for k, t in topics.topics.items()}
     )
     with running_enrichment(spark, bootstrap, fixed, tmp_path):
-        wait_for(lambda: len(list(rejections(bootstrap, topics["events.rejected"].name))) == 3)
+        wait_for(lambda: len(list(dead_letters(bootstrap, topics["events.rejected"].name))) == 3)
         accepted = wait_for(lambda: [r for r in records_of(bootstrap, topics["events"].name) if r.get("retried")])
     assert [record["events"]["value"] for record in accepted] == [[2.0]]
     assert accepted[0]["id"] + "-future" == listed["future"]["id"]
@@ -81,45 +81,45 @@ def test_a_rejection_goes_through_after_the_fix_and_once(spark, servers, topics,
 
 
 @pytest.fixture
-def rejection(servers, topics):
-    """One that holds only the beginning of a record that stands in its own topic."""
+def letter(servers, topics):
+    """A dead letter with only the beginning of a record that its own topic still has."""
     topic = topics["telemetry.syslog"].name
     send(servers.bootstrap, topic, b"y" * 900_000 + b"z" * 50_000)
     [place] = [message.offset() for message in read_topic(servers.bootstrap, topic)][-1:]
     source = {"topic": topic, "partition": 0, "offset": place, "timestamp_unix_milli": 1_795_245_484_000}
-    return Rejection(0, 1_000_000 + place, {"source": source, "value": "eHh4", "id": "x", "code": "not_json"})
+    return DeadLetter(0, 1_000_000 + place, {"source": source, "value": "eHh4", "id": "x", "code": "not_json"})
 
 
-def sent_again(servers, topics, rejection):
+def retries_of(servers, topics, letter):
     found = read_topic(servers.bootstrap, topics[retry.TOPIC].name)
-    return [message for message in found if message.key() == rejection.place.encode()]
+    return [message for message in found if message.key() == letter.retry_key.encode()]
 
 
-def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, rejection):
-    killed = Retry(servers.bootstrap, topics[retry.TOPIC])
+def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, letter):
+    killed = Redrive(servers.bootstrap, topics[retry.TOPIC])
     killed._writer.begin()
-    killed._produce(rejection)
+    killed._produce(letter)
     killed._writer.producer.flush(30)
-    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
-    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 0
-    [message] = sent_again(servers, topics, rejection)
+    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
+    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 0
+    [message] = retries_of(servers, topics, letter)
     assert message.value() == b"xxx"
     assert message.timestamp() == (1, 1_795_245_484_000)  # the sender's clock
 
 
-def test_a_second_retry_fences_the_first(servers, topics, rejection):
-    first = Retry(servers.bootstrap, topics[retry.TOPIC])
-    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
+def test_a_second_retry_fences_the_first(servers, topics, letter):
+    first = Redrive(servers.bootstrap, topics[retry.TOPIC])
+    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
     with pytest.raises(KafkaException):
-        first.send([rejection])
-    assert len(sent_again(servers, topics, rejection)) == 1
+        first.send([letter])
+    assert len(retries_of(servers, topics, letter)) == 1
 
 
-def test_a_cut_record_is_taken_from_its_own_topic(servers, topics, rejection, monkeypatch):
-    monkeypatch.setattr("ops.rejected.REJECTED_BYTES", 3)
-    assert Retry(servers.bootstrap, topics[retry.TOPIC]).send([rejection]) == 1
-    [message] = sent_again(servers, topics, rejection)
+def test_a_cut_record_is_taken_from_its_own_topic(servers, topics, letter, monkeypatch):
+    monkeypatch.setattr("ops.dead_letters.REJECTED_BYTES", 3)
+    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
+    [message] = retries_of(servers, topics, letter)
     assert len(message.value()) == 950_000
-    rejection.record["source"]["offset"] += 1
-    with pytest.raises(GoneError, match=r"telemetry.syslog/0/\d+"):
-        Retry(servers.bootstrap, topics[retry.TOPIC]).send([Rejection(0, 5, rejection.record)])
+    letter.record["source"]["offset"] += 1
+    with pytest.raises(OriginalLostError, match=r"telemetry.syslog/0/\d+"):
+        Redrive(servers.bootstrap, topics[retry.TOPIC]).send([DeadLetter(0, 5, letter.record)])
