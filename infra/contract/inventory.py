@@ -1,6 +1,7 @@
 """The facts of a machine in the inventory, from which schemas, documents, enrichment, CLI, simulator derive theirs."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -16,3 +17,10 @@ class Facts(BaseModel):
 
 
 FACTS = tuple(Facts.model_fields)  # the names of the facts, in the order that they have in records
+PLACES = ("hypervisor", "site", "tenant", "role")  # the facts by which machines are grouped
+
+
+def places(machine: str, inventory: Mapping[str, Any] | None) -> dict[str, str]:
+    """Which hypervisor, site, tenant and role a machine belongs to; a physical one is its own hypervisor."""
+    known = {kind: name for kind in PLACES if (name := (inventory or {}).get(kind)) is not None}
+    return {"hypervisor": machine, **known}

@@ -10,7 +10,6 @@ from jobs.detector.model.statistics import STATISTICS
 
 Novelty = dict[str, Any]
 
-PLACES = ("hypervisor", "site", "tenant", "role")
 
 # What the statistic compared with, where it wasn't simply the usual level.
 _COMPARED = {statistic.label: statistic.compared for statistic in STATISTICS}
@@ -37,12 +36,6 @@ def start(machine: str, verdict: str, kind: str, time_unix_nano: int, **fields: 
         **fields,
     }
     return _present(record)
-
-
-def places(machine: str, inventory: Mapping[str, Any] | None) -> dict[str, str]:
-    """Which hypervisor, site, tenant and role a machine belongs to; a physical one is its own hypervisor."""
-    known = {kind: name for kind in PLACES if (name := (inventory or {}).get(kind)) is not None}
-    return {"hypervisor": machine, **known}
 
 
 def later(record: Novelty, phase: str, time_unix_nano: int, **changes: Any) -> Novelty:

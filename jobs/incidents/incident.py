@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import log
 from typing import Any, NamedTuple
 
-from jobs.detector.novelties import places
+from infra.contract.inventory import places
 
 Record = dict[str, Any]
 

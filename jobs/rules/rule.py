@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from infra.contract.inventory import PLACES
 from infra.contract.topics import parse_duration
 
 Record = dict[str, Any]
 Phase = Literal["start", "end"]
 SECOND = 10**9
 SEVERITIES = {"TRACE": 1, "DEBUG": 5, "INFO": 9, "WARN": 13, "ERROR": 17, "FATAL": 21}  # OTLP's numbers
-PLACES = ("site", "tenant", "role", "hypervisor")
 
 
 def _nanoseconds(text: object) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from infra.contract.inventory import places
 from jobs.detector.model.arrays import Bools, Ints
-from jobs.detector.novelties import places
 from jobs.detector.saved_state import Saved
 
 Inventory = Mapping[str, Any] | None
