@@ -44,6 +44,7 @@ def start(context: Context) -> Queries:
         .writeStream.queryName(settings.query_of(NAME))
         .format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
+        .options(**settings.spark())
         .option("kafka.compression.type", "lz4")
         .option("kafka.max.request.size", 10_000_000)
         .option("checkpointLocation", settings.checkpoint_of(NAME))
