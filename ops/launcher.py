@@ -23,6 +23,7 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
 
     Raises UserError, before anything starts, if their environment or settings are invalid.
     """
+    JOBS.check(load_topics(settings.topics_file))
     registry = registry_for(settings, stop)
     names = jobs_of(settings, registry)
     wanted = [name for name in names if application in (ALL, JOBS[name].runs_in)]

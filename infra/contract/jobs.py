@@ -199,5 +199,10 @@ class JobTable:
                 if key not in topics.topics:
                     raise UserError(f"topic {key!r}: job {job.name} uses it, but the map lacks it")
         for key, topic in topics.topics.items():
+            if named := sorted({*self.names()} & {*topic.written_by}):
+                raise UserError(
+                    f"topic {key!r}: written_by names the job {named[0]}: leave that out, as the map of version 0.1.0 "
+                    "had it; what jobs write is in the table of jobs"
+                )
             if not topic.written_by and not self.writers(key):
                 raise UserError(f"topic {key!r}: nobody writes it: no job does, and it has no written_by")

@@ -8,11 +8,13 @@ from typing import Any
 
 import orjson
 
+from infra.errors import UserError
+
 FIELD = "watermark_unix_nano"  # nanoseconds since the Unix epoch
 _FIELD_UNTIL_0_1_0 = "tick_unix_nano"
 
 
-class OldRecordError(Exception):
+class OldRecordError(UserError):
     """A record that an older version has written in a form that this one no longer reads."""
 
 
@@ -28,6 +30,11 @@ def watermark_of(record: Mapping[str, Any]) -> int | None:
             "version, which writes topics of its own: kappa replay start --job enrichment --from earliest --as NAME"
         )
     return record.get(FIELD)
+
+
+def is_watermark(record: Mapping[str, Any]) -> bool:
+    """Whether a parsed record is a watermark record, of this version or of 0.1.0: for readers that pass over them."""
+    return FIELD in record or _FIELD_UNTIL_0_1_0 in record
 
 
 def watermark_value(time_unix_nano: int) -> bytes:

@@ -13,13 +13,12 @@ import orjson
 from numpy.typing import NDArray
 
 from infra.contract.watermarks import watermark_of
-from infra.errors import UserError
 from jobs.detector.detector import Detector
 from jobs.detector.model.arrays import Columns, Ints
 from jobs.detector.novelties import Novelty
 from jobs.detector.saved_state import NOTHING, Saved, joined
 from jobs.detector.settings import DetectorSettings
-from jobs.runtime.packed_state import Parts, pack, unpack
+from jobs.runtime.packed_state import Parts, check_names, pack, unpack
 
 Record = dict[str, Any]
 Waiting = tuple[Record, bytes]  # a record, parsed and as it came
@@ -120,12 +119,9 @@ class Shard:
 
 def _unpacked(state: Parts, settings: DetectorSettings) -> Saved:
     """Raises UserError if the names in a state aren't those that this version writes."""
-    saved = Saved(*unpack(state))
-    if (set(saved.header), set(saved.arrays)) != _layout(settings):
-        raise UserError(
-            "detector: its checkpoint holds the state of another version; "
-            "start a new generation from the log: kappa replay start --job detector --from earliest"
-        )
+    saved, (header, arrays) = Saved(*unpack(state)), _layout(settings)
+    check_names(saved.header, header, "detector")
+    check_names(saved.arrays, arrays, "detector")
     return saved
 
 

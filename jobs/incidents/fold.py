@@ -12,7 +12,7 @@ import orjson
 
 from infra.contract.watermarks import watermark_of
 from jobs.incidents.incident import Incident, Member, Record
-from jobs.runtime.packed_state import Parts, pack, unpack
+from jobs.runtime.packed_state import Parts, check_names, pack, unpack
 
 PHASES = ("start", "update", "end")
 Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`
@@ -32,7 +32,9 @@ class Incidents:
     """The incidents that are open, the novelties that wait, and how far each partition has come."""
 
     def __init__(self, partitions: int, state: Parts | None = None) -> None:
-        packed: Record = unpack(state)[0] if state else {"watermarks": [0] * partitions, "waiting": [], "open": []}
+        packed: Record = {"watermarks": [0] * partitions, "waiting": [], "open": []}
+        if state:
+            packed = check_names(unpack(state)[0], packed, "incidents")
         self.watermarks: list[int] = packed["watermarks"]
         self.waiting: list[tuple[int, Record]] = [(shard, novelty) for shard, novelty in packed["waiting"]]
         self.open = [Incident.unpacked(incident) for incident in packed["open"]]  # oldest first

@@ -13,6 +13,7 @@ from typing import Any
 from infra.contract.columnar import to_rows
 from infra.contract.inventory import FACTS
 from infra.contract.schemas import WINDOW
+from infra.contract.watermarks import is_watermark
 
 Record = Mapping[str, Any]
 Document = dict[str, Any]
@@ -37,7 +38,7 @@ def statistics(record: Record) -> dict[str, Document]:
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.STATISTICS.
     """
-    if "watermark_unix_nano" in record or "control" in record:
+    if is_watermark(record) or "control" in record:
         return {}
     window = record["window"]
     shared = {
@@ -83,7 +84,7 @@ def novelties(record: Record) -> dict[str, Document]:
     Raises:
         KeyError, TypeError: the record doesn't have the form of schemas.NOVELTIES.
     """
-    if "watermark_unix_nano" in record:
+    if is_watermark(record):
         return {}
     state = {
         "machine": record["machine"],

@@ -18,7 +18,9 @@ class RulesSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_RULES_", extra="ignore", env_ignore_empty=True, frozen=True)
 
-    file: Path = Field(default=DEFAULT_RULES, description="declares the rules (docs/reference/rules.md)")
+    file: Path | None = Field(
+        default=None, description="declares the rules (docs/reference/rules.md); default: rules.yaml beside the job"
+    )
     state_ttl: Duration = Field(
         default=timedelta(days=7), description="a machine without events for so long, in event time, is evicted"
     )
@@ -30,4 +32,4 @@ class RulesSettings(BaseSettings):
 
     def rules(self) -> tuple[Rule, ...]:
         """The rules that are declared. Raises UserError naming file, rule, field, value and what it must be."""
-        return load_rules(self.file, self.state_ttl_nano)
+        return load_rules(self.file or DEFAULT_RULES, self.state_ttl_nano)

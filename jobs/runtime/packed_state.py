@@ -3,20 +3,28 @@
 What has not changed between two batches is the same part, which need not be written again.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from infra.errors import UserError
+
 Header = dict[str, Any]
 Columns = dict[str, NDArray[Any]]
 Parts = dict[str, bytes]  # by name
 
+Values = TypeVar("Values", bound=Mapping[str, Any])
+
 HEAD = "head"  # the part that says which others there are
 _VALUE, _COLUMN = "value/", "column/"
 _NARROW = (np.int8, np.int16, np.int32)
+
+
+class OldStateError(UserError):
+    """A packed state that another version of a job has written, and that this one can't go on from."""
 
 
 class Packed(NamedTuple):
@@ -65,6 +73,19 @@ def still_packed(parts: Mapping[str, bytes]) -> tuple[Header, dict[str, Packed]]
         name: Packed(kind, narrow, length, first, parts[_COLUMN + name]) for name, kind, narrow, length, first in layout
     }
     return header, packed
+
+
+def check_names(found: Values, expected: Collection[str], job: str) -> Values:
+    """The values or columns of a state, if their names are those that this version of a job writes.
+
+    Raises OldStateError, saying what to do, otherwise.
+    """
+    if found.keys() != set(expected):
+        raise OldStateError(
+            f"{job}: its checkpoint holds the state of another version; start a new generation from the log: "
+            f"kappa replay start --job {job} --from earliest --as NAME"
+        )
+    return found
 
 
 def _narrow(column: NDArray[Any]) -> tuple[NDArray[Any], int | None]:

@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from connectors.kafka.markers import ProgressError
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
-from infra.contract.watermarks import OldRecordError
 from infra.errors import UserError
 from jobs.runtime import metrics
 from jobs.runtime.gate import Gate
@@ -27,9 +26,6 @@ from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
 log = structlog.get_logger()
-
-# What a fold says in a Python worker comes back as text within the text of Spark's error.
-_OLD_RECORD = re.compile(rf"{OldRecordError.__name__}: (.+)")
 
 Queries = dict[str, StreamingQuery]
 Starter = Callable[[SparkSession, Gate], Queries]
@@ -141,8 +137,8 @@ class ProgressWatch:
         cause = self.gate.failure or failure
         if isinstance(cause, ProgressError):
             raise UserError(str(cause)) from cause
-        if refused := _OLD_RECORD.search(str(cause)):
-            raise UserError(f"{name}: {refused[1]}") from cause
+        if refusal := _refusal(str(cause)):
+            raise UserError(f"{name}: {refusal}") from cause
         raise cause
 
     def _observe(self, name: str, query: StreamingQuery) -> None:
@@ -173,6 +169,20 @@ class ProgressWatch:
             rows=progress["numInputRows"],
             milliseconds=progress["durationMs"],
         )
+
+
+def _refusal(failure: str) -> str | None:
+    """What a fold has refused in a Python worker: its UserError comes back as text within the text of Spark's error."""
+    kinds: list[type[Exception]] = [UserError, *_subclasses(UserError)]
+    names = "|".join(kind.__name__ for kind in kinds)
+    found = re.search(rf"\b(?:{names}): (.+)", failure)
+    return found[1] if found else None
+
+
+def _subclasses(kind: type[Exception]) -> Iterator[type[Exception]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
 
 
 def _drain(application: str, queries: Mapping[str, StreamingQuery], gate: Gate, settings: Settings) -> None:

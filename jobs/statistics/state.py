@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from infra.errors import UserError
 from jobs.runtime.packed_state import Header, Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import Catalogue, Series
 from jobs.statistics.histograms import Spread
@@ -30,11 +31,11 @@ _NOTHING: dict[str, Any] = {
 }
 
 
-class ChangedWindowsError(Exception):
+class ChangedWindowsError(UserError):
     """The state was gathered by other windows than those that are declared now."""
 
 
-class ChangedLayoutError(Exception):
+class ChangedLayoutError(UserError):
     """The state was packed by a version of this job that kept other things."""
 
 

@@ -123,7 +123,9 @@ def apply(
 
     Example: kappa topics apply --generation v2
     """
-    topics = JOBS.topics_in(load_topics(path), generation)
+    declared = load_topics(path)
+    JOBS.check(declared)
+    topics = JOBS.topics_in(declared, generation)
     states = apply_topics(connect(bootstrap), topics)
     _show_states(states, as_json)
     raise typer.Exit(any(state.state == "differs" for state in states))

@@ -12,6 +12,7 @@ import orjson
 from connectors.kafka.reader import read_topic
 from infra.contract.columnar import to_rows
 from infra.contract.topics import TopicMap
+from infra.contract.watermarks import is_watermark
 from jobs.table import JOBS
 
 Record = dict[str, Any]
@@ -114,13 +115,13 @@ def _records_of(
 ) -> Iterator[Record]:
     """The comparable form of each record within the time, by its Kafka timestamp."""
     records = (orjson.loads(value) for timestamp, value in values if is_within(timestamp))
-    return (_comparable(record, derived) for record in records if "watermark_unix_nano" not in record)
+    return (_comparable(record, derived) for record in records if not is_watermark(record))
 
 
 def _events_of(values: Iterable[tuple[int, bytes]], is_within: Callable[[int], bool]) -> Iterator[Record]:
     """Each event within the time, by its own time."""
     records = (orjson.loads(value) for _, value in values)
-    events = chain.from_iterable(_events(record) for record in records if "watermark_unix_nano" not in record)
+    events = chain.from_iterable(_events(record) for record in records if not is_watermark(record))
     return (event for time, event in events if is_within(time))
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from infra.contract.jobs import Job, JobTable, Topics
-from infra.contract.topics import load_topics
+from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.runtime.job_settings import load_job_settings
 from jobs.table import JOBS
@@ -56,6 +56,12 @@ def test_a_topic_that_the_map_lacks_is_named():
     odd = Job("odd", reads=("events",), writes=("oddities",), code="jobs.odd:FOLD")
     with pytest.raises(UserError, match="topic 'oddities': job odd uses it, but the map lacks it"):
         JobTable((*JOBS.jobs, odd)).check(TOPICS)
+
+
+def test_a_map_of_version_0_1_0_is_refused_with_what_to_change():
+    older = {**TOPICS.topics, "events": TOPICS["events"].model_copy(update={"written_by": ("enrichment",)})}
+    with pytest.raises(UserError, match="topic 'events': written_by names the job enrichment: leave that out"):
+        JOBS.check(TopicMap(older))
 
 
 def test_an_optional_job_runs_only_where_it_is_named():

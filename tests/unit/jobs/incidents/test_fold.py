@@ -9,8 +9,10 @@ from jsonschema import Draft202012Validator
 
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import INCIDENTS
-from jobs.incidents.fold import fold
+from infra.errors import UserError
+from jobs.incidents.fold import Incidents, fold
 from jobs.incidents.incident import JOIN, LONGEST, SECOND, log_likelihood_ratio
+from jobs.runtime.packed_state import pack
 
 SCHEMA = Draft202012Validator(json_schema("incidents", INCIDENTS))
 PARTITIONS = 2
@@ -208,3 +210,9 @@ def test_neither_batches_nor_the_pace_of_the_partitions_show(rng):
         found += more
     assert orjson.dumps(found) == orjson.dumps(whole)
     assert state == whole_state
+
+
+def test_a_state_of_another_version_is_refused_with_what_to_do():
+    older = pack({"ticks": [0], "waiting": [], "open": []}, {})
+    with pytest.raises(UserError, match=r"incidents: its checkpoint holds the state of another version; .*--as NAME"):
+        Incidents(1, older)

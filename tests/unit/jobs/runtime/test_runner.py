@@ -121,9 +121,10 @@ def test_progress_that_does_not_fit_is_for_a_person_to_mend():
 # The gate
 
 
-def test_a_record_of_an_older_version_is_for_a_person_to_mend():
-    """What a fold raises in a Python worker comes back as a part of the text of Spark's error."""
-    text = "PythonException: Traceback ...\ninfra.contract.watermarks.OldRecordError: do this\n at org.apache.spark..."
+@pytest.mark.parametrize("kind", ["infra.contract.watermarks.OldRecordError", "infra.errors.UserError"])
+def test_what_a_fold_refuses_is_for_a_person_to_mend(kind):
+    """What it raises in a Python worker comes back as a part of the text of Spark's error."""
+    text = f"PythonException: Traceback ...\n{kind}: do this\n at org.apache.spark..."
     with pytest.raises(UserError, match=r"^statistics: do this$"):
         ProgressWatch(Gate()).check("statistics", Query(failure=RuntimeError(text)))
 
