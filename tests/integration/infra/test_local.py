@@ -73,7 +73,7 @@ def test_sigterm_during_up_leaves_nothing_behind(tmp_path):
     (tmp_path / "jars").symlink_to(default_jars())
     settings = {"HOME": tmp_path, "KAFKA_PORT": ports, "ELASTICSEARCH_PORT": ports + 2}
     environment = os.environ | {f"KAPPA_{key}": str(value) for key, value in settings.items()}
-    up = subprocess.Popen([sys.executable, "-c", "from infra.cli import app; app()", "up"], env=environment)
+    up = subprocess.Popen([sys.executable, "-m", "ops.cli", "infra", "up"], env=environment)
     pid_file = tmp_path / "run" / "elasticsearch.json"
     deadline = time.monotonic() + 60
     while not pid_file.is_file() or not pid_file.read_text():

@@ -5,10 +5,10 @@ import sys
 from tests.integration.connectors.reading import own_topics, read_all, running, wait_for_records
 
 
-def test_this_machine_streams_until_sigterm_and_nothing_that_it_told_is_missing(servers, tmp_path):
+def test_this_machine_streams_until_sigterm_and_every_point_that_it_counts_is_there(servers, tmp_path):
     path = tmp_path / "app.log"
     path.touch()
-    command = [sys.executable, "-c", "from connectors.host.cli import app; app()", "--machine=me", "--interval=0.5"]
+    command = [sys.executable, "-m", "ops.cli", "host", "--machine=me", "--interval=0.5"]
     with own_topics(servers.bootstrap) as prefix:
         command += [
             f"--bootstrap={servers.bootstrap}",
