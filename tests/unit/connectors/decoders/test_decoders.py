@@ -341,6 +341,16 @@ def test_a_control_event_has_the_brokers_time_and_its_body_in_one_form(decode):
     assert event.body == '{"action":"suppress","machine":"upf-*","rule":"r1","size":2.0}'
 
 
+def test_a_control_event_of_version_0_1_0_has_todays_names(decode):
+    [[row]] = decode(
+        "control_json", [b'{"action":"feedback","machine":"vm-1","novelty":"n","told":"{\\"id\\":\\"n\\"}"}']
+    )
+    assert row.error is None
+    [event] = row.events
+    expected = {"action": "feedback", "machine": "vm-1", "novelty": "n", "novelty_record": '{"id":"n"}'}
+    assert json.loads(event.body) == expected
+
+
 @pytest.mark.parametrize(
     ("value", "code"),
     [
