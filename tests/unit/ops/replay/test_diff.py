@@ -65,7 +65,12 @@ def test_watermarks_and_places_in_derived_topics_are_the_paces_business(compare)
     one = {"id": "w", "machine": "a", "source": {"topic": "events", "partition": 0, "first_offset": 1}}
     other = {"id": "w", "machine": "a", "source": {"topic": "events.v2", "partition": 0, "first_offset": 7}}
     topics = {"statistics": ("statistics", "statistics.v2"), "events": ("events", "events.v2")}
-    held = {"statistics": [one, {"watermark_unix_nano": 1}], "statistics.v2": [other], "events": [{"tick_unix_nano": 1}], "events.v2": []}
+    held = {
+        "statistics": [one, {"watermark_unix_nano": 1}],
+        "statistics.v2": [other],
+        "events": [{"tick_unix_nano": 1}],
+        "events.v2": [],
+    }
     assert diff(topics, lambda topic: [(0, orjson.dumps(r)) for r in held[topic]]).is_empty
 
 
