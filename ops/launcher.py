@@ -23,14 +23,15 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
 
     Raises UserError, before anything starts, if their environment or settings are invalid.
     """
-    JOBS.check(load_topics(settings.topics_file))
+    declared = load_topics(settings.topics_file)
+    JOBS.check(declared)
     registry = registry_for(settings, stop)
     names = jobs_of(settings, registry)
     wanted = [name for name in names if application in (ALL, JOBS[name].runs_in)]
     if not wanted:
         wanted = [_asked_for(application, settings, registry)]
     planned = [plan_job(JOBS[name], settings, registry) for name in wanted]
-    topics = registry.topics(settings.generation, load_topics(settings.topics_file))
+    topics = registry.topics(settings.generation, declared)
     for one in planned:
         one.check(topics)
     check_surroundings(settings, JOBS.used(wanted, topics), stop)

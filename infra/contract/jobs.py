@@ -44,7 +44,8 @@ class Job:
         name: of the job, of its package below `jobs/`, and of its query.
         reads: its input: topics, by their key in the map, or groups of topics; a replay replays them.
         writes: the topics that it writes, by their key.
-        code: `module:object` of what it does: a Transform or a Fold (jobs.runtime.job), or a Service.
+        code: `module:object` of what it does: for a job that uses Spark an Implementation (jobs.runtime.job), such as a
+            Transform or a Fold; else a function of settings, topics and the event that stops it.
         sink: where it writes its results.
         beside: topics that it also reads and that a replay doesn't replay: for look-ups, or with retried dead letters.
         watermarks: the topic for which it writes watermark records by the time of what it read; folds pass on those

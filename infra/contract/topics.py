@@ -39,6 +39,11 @@ def format_duration(duration: timedelta) -> str:
     raise ValueError(f"{duration} is finer than a millisecond")
 
 
+def in_nanoseconds(duration: timedelta) -> int:
+    """A duration as a whole number of nanoseconds, exactly: a float would round it."""
+    return duration // timedelta(microseconds=1) * 1000
+
+
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 

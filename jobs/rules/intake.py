@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 import pyarrow as pa
 
-from infra.contract.watermarks import watermark_of
+from infra.contract.watermarks import check_order, watermark_of
 from jobs.rules.rule import Events, Observation, Record, Rule
 
 BODY_CHARACTERS = 1000  # of a log line that are kept
@@ -18,10 +18,6 @@ Asked = tuple[str, Observation]  # the id of the rule that looks at an event, an
 Selectors = tuple[tuple[str, int, Events], ...]  # with the ids of their rules, and which step of the rule they are
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-
-
-class OutOfOrderError(Exception):
-    """An event is older than a watermark that came before it: what it is part of may have been judged already."""
 
 
 class Moment(NamedTuple):
@@ -65,7 +61,8 @@ class Intake:
             if (found := watermark_of(record)) is not None:
                 watermark = max(watermark, found)
             elif record["kind"] != "control":
-                _check_order(record, offset, watermark)
+                if "retried" not in record:
+                    check_order(record, offset, min(record["events"]["time_unix_nano"]), watermark)
                 taken.append((record, watermark if "retried" in record else 0))
         return self._moments(taken), watermark
 
@@ -159,15 +156,6 @@ def _lines(machine: str, inventory: str, events: Mapping[str, list[Any]], kept: 
         series = events["series"][rows[place] if rows else place]
         moment = Moment(events["time_unix_nano"][place], machine, inventory)
         yield Line(moment, series, bodies[place] or "", templates[place] or series, severities[place] or 0)
-
-
-def _check_order(record: Record, offset: int, watermark: int) -> None:
-    first = min(record["events"]["time_unix_nano"])
-    if first < watermark and "retried" not in record:
-        raise OutOfOrderError(
-            f"record {record['id']} at offset {offset} has an event at {first}, before the watermark {watermark}: "
-            "was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
-        )
 
 
 def _cached(cache: dict[Key, Value], key: Key, find: Callable[[], Value]) -> Value:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import blake2b
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from infra.contract.inventory import PLACES
-from infra.contract.topics import parse_duration
+from infra.contract.topics import in_nanoseconds, parse_duration
 
 Record = dict[str, Any]
 Phase = Literal["start", "end"]
@@ -23,7 +22,7 @@ SEVERITIES = {"TRACE": 1, "DEBUG": 5, "INFO": 9, "WARN": 13, "ERROR": 17, "FATAL
 
 
 def _nanoseconds(text: object) -> int:
-    return parse_duration(text) // timedelta(microseconds=1) * 1000
+    return in_nanoseconds(parse_duration(text))
 
 
 def _checked_expression(pattern: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from infra.contract.topics import Duration
+from infra.contract.topics import Duration, in_nanoseconds
 from jobs.rules.kinds import load_rules
 from jobs.rules.rule import Rule
 
@@ -28,7 +28,7 @@ class RulesSettings(BaseSettings):
     @property
     def state_ttl_nano(self) -> int:
         """The state TTL in nanoseconds."""
-        return self.state_ttl // timedelta(microseconds=1) * 1000
+        return in_nanoseconds(self.state_ttl)
 
     def rules(self) -> tuple[Rule, ...]:
         """The rules that are declared. Raises UserError naming file, rule, field, value and what it must be."""

@@ -26,10 +26,9 @@ def load_job_settings(job: Job, changes: Mapping[str, str] | None = None) -> Bas
     try:
         return found(**given)
     except ValidationError as error:
-        setting = str(error.errors()[0]["loc"][0]) if error.errors()[0]["loc"] else ""
-        prefix = f"{job.name}." if setting in given else found.model_config.get("env_prefix", "")
-        text = describe(error, prefix=prefix)
-        raise UserError(text.replace(setting.upper(), setting, 1) if setting in given else text) from None
+        if given.keys() & {*error.errors()[0]["loc"]}:
+            raise UserError(f"{job.name}.{describe(error)}") from None
+        raise UserError(describe(error, prefix=found.model_config.get("env_prefix", ""))) from None
 
 
 def parse_setting(settings: type[BaseSettings], job: str, setting: str, text: str) -> Any:

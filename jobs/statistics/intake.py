@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 
 from infra.contract.columnar import Columns
-from infra.contract.watermarks import watermark_of
+from infra.contract.watermarks import check_order, watermark_of
 from jobs.statistics.catalogue import LABELS_BEGIN, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.panes import Fact, add_fact
@@ -16,10 +16,6 @@ from jobs.statistics.quantiles import Ints
 from jobs.statistics.state import State
 
 Record = dict[str, Any]
-
-
-class OutOfOrderError(Exception):
-    """An event is older than a watermark that came before it: its window may have been emitted already."""
 
 
 def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
@@ -41,7 +37,7 @@ def take(state: State, records: Iterable[tuple[int, bytes]]) -> list[Record]:
         first = min(time)
         if "retried" in record and first < state.watermark:
             continue  # rejected, sent again after a fix, and its window may have been emitted
-        _check_order(state, record, offset, first)
+        check_order(record, offset, first, state.watermark)
         if record["kind"] == "control":
             controls += [_control(record, *event) for event in zip(events["body"], time, strict=True)]
             continue
@@ -78,14 +74,6 @@ def _values(kind: str, events: Columns) -> list[float]:
     if kind == "log":
         return [number or 0 for number in events.get("severity_number", [0] * len(events["time_unix_nano"]))]
     return events["value"]
-
-
-def _check_order(state: State, record: Record, offset: int, first: int) -> None:
-    if first < state.watermark:
-        raise OutOfOrderError(
-            f"record {record['id']} at offset {offset} has an event at {first}, before the watermark {state.watermark}:"
-            " was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
-        )
 
 
 def _note_facts(state: State, record: Record, offset: int, time: list[int], first: int) -> None:

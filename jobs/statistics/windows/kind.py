@@ -8,14 +8,13 @@ depend on how the log is cut.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from infra.contract.topics import parse_duration
+from infra.contract.topics import in_nanoseconds, parse_duration
 from jobs.statistics.catalogue import Catalogue
 from jobs.statistics.emit import WindowResult
 from jobs.statistics.panes import Facts, Panes, PaneSizes
@@ -27,11 +26,9 @@ from jobs.statistics.sessions import Sessions
 Arrays = dict[str, NDArray[Any]]
 Columns = TypeVar("Columns", Points, Sessions)
 
-_MICROSECOND = timedelta(microseconds=1)
-
 
 def _nanoseconds(text: object) -> int:
-    return text if isinstance(text, int) else parse_duration(text) // _MICROSECOND * 1000
+    return text if isinstance(text, int) else in_nanoseconds(parse_duration(text))
 
 
 def in_seconds(nanoseconds: int) -> str:

@@ -1,7 +1,8 @@
 import orjson
 import pytest
 
-from jobs.rules.intake import BODY_CHARACTERS, Intake, OutOfOrderError
+from infra.contract.watermarks import OutOfOrderError
+from jobs.rules.intake import BODY_CHARACTERS, Intake
 from jobs.rules.rule import SECOND
 from tests.unit.jobs.rules.logs import absence, alerts, change, line, point, record, sequence, shown, watermark
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from infra.contract.columnar import event_columns, to_rows
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import LABELS, SCHEMAS
+from infra.contract.watermarks import OutOfOrderError
 from jobs.runtime.shard_state import Input
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
-from jobs.statistics.intake import OutOfOrderError, take
+from jobs.statistics.intake import take
 from jobs.statistics.rows import NANO
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import EARLY, IDLE_SERIES, Shard
