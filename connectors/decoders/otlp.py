@@ -8,11 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders import columns
-
-# What identifies a machine, best first.
-MACHINE_KEYS = ("host.name", "k8s.pod.name", "service.instance.id", "host.id", "container.id")
-# What distinguishes the series of one machine, beside the data point's own attributes.
-SERIES_KEYS = ("service.name", "service.instance.id", "k8s.pod.name", "container.name")
+from connectors.decoders.identity import IDENTITIES, Identity
 
 _VALUE_FIELDS = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")
 VALUE_SCHEMA = f"STRUCT<{','.join(f'{field} STRING' for field in _VALUE_FIELDS)}>"
@@ -67,8 +63,20 @@ def as_map(pairs: Column) -> Column:
 
 
 def machine(resource: Column) -> Column:
-    """The machine that a resource map names; null if it names none."""
-    return F.coalesce(*[columns.nonempty(F.element_at(resource, key)) for key in MACHINE_KEYS])
+    """The machine that a resource map names (identity.py); null if it names none."""
+    return F.coalesce(*[_name(resource, identity) for identity in IDENTITIES])
+
+
+def _name(resource: Column, identity: Identity) -> Column:
+    own = attribute(resource, *identity.keys)
+    if not identity.within:
+        return own
+    return F.when(own.isNotNull(), F.concat_ws("/", *[attribute(resource, key) for key in identity.within], own))
+
+
+def attribute(resource: Column, *keys: str) -> Column:
+    """The first of these attributes that has a value; null if none has."""
+    return F.coalesce(*[columns.nonempty(F.element_at(resource, key)) for key in keys])
 
 
 def series(name: Column, pairs: Column) -> Column:

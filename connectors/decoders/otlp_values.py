@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from connectors.decoders.otlp import MACHINE_KEYS, SERIES_KEYS
+from connectors.decoders.identity import IDENTITIES, Identity
 from connectors.decoders.records import series
 
 Entry = tuple[str, str | None]
@@ -20,13 +20,30 @@ def as_map(pairs: Sequence[Entry]) -> dict[str, str | None]:
 
 
 def machine_of(resource: Mapping[str, str | None]) -> str | None:
-    """The machine that a resource names; null if it names none."""
-    return next((resource[key] for key in MACHINE_KEYS if resource.get(key) not in (None, "", "-")), None)
+    """The machine that a resource names (identity.py); null if it names none."""
+    found = _found(resource)
+    if found is None:
+        return None
+    name, identity = found
+    within = (resource.get(key) for key in identity.within)
+    return "/".join([*(part for part in within if part and part != "-"), name])
 
 
 def identity_of(resource: Mapping[str, str | None], machine: str | None) -> tuple[Entry, ...]:
     """The attributes that distinguish a machine's services, as a part of their series."""
-    return tuple([(key, resource[key]) for key in SERIES_KEYS if resource.get(key) not in (None, machine)])
+    found = _found(resource)
+    keys = found[1].series if found else ()
+    return tuple([(key, resource[key]) for key in keys if resource.get(key) not in (None, machine)])
+
+
+def _found(resource: Mapping[str, str | None]) -> tuple[str, Identity] | None:
+    """What kind of machine a resource is, and its own name."""
+    for identity in IDENTITIES:
+        for key in identity.keys:
+            name = resource.get(key)
+            if name and name != "-":
+                return name, identity
+    return None
 
 
 @lru_cache(maxsize=65_536)

@@ -6,7 +6,7 @@ Python as rendered JSON: to build nested Arrow columns from Python objects takes
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -90,19 +90,27 @@ def _row(number: int, batch: Batch) -> dict[str, Any]:
 
 
 def render(events: Sequence[Event]) -> dict[str, Any]:
-    """The fields `json`, `first_unix_nano` and `last_unix_nano` of DECODED, of data points.
+    """The fields `json`, `first_unix_nano`, `last_unix_nano`, `series_bytes` and `unit_bytes` of DECODED, of points.
 
     They stand in the order of their series: collectors change theirs from scrape to scrape, and what a scrape has in
     common with the one before shall be the same text.
     """
     columns = event_columns(sorted(events, key=itemgetter("series")))
+    lengths = {"series_bytes": _longest(columns["series"]), "unit_bytes": _longest(columns.get("unit", ()))}
     try:
         times = columns["time_unix_nano"]
         if math.isfinite(sum(columns["value"])):
-            return {"json": orjson.dumps(columns), "first_unix_nano": min(times), "last_unix_nano": max(times)}
+            within = {"first_unix_nano": min(times), "last_unix_nano": max(times)}
+            return {"json": orjson.dumps(columns), **within, **lengths}
     except (KeyError, TypeError):  # a time or a value is None, or all are
         pass
-    return {"json": orjson.dumps({name: list(map(_as_json_number, column)) for name, column in columns.items()})}
+    numbers = {name: list(map(_as_json_number, column)) for name, column in columns.items()}
+    return {"json": orjson.dumps(numbers), **lengths}
+
+
+def _longest(texts: Iterable[Text]) -> int:
+    """The length of the longest of these texts in bytes of UTF-8; what repeats is measured once."""
+    return max((len(text.encode()) for text in {*texts} if text), default=0)
 
 
 def _as_json_number(value: Any) -> Any:

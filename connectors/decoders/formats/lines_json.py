@@ -18,7 +18,8 @@ from infra.contract.schemas import DECODED, EVENT
 
 _FIELDS = ("batch", "kind", "machine", "resource", "json", "first_unix_nano", "last_unix_nano", "error", "count")
 _LOG = StructType([EVENT[name] for name in ("time_unix_nano", "body", "severity_text", "attributes")])
-_ROW = StructType([*(DECODED[name] for name in _FIELDS), StructField("log", _LOG)])
+_LENGTHS = (DECODED["series_bytes"], DECODED["unit_bytes"])
+_ROW = StructType([*(DECODED[name] for name in _FIELDS), StructField("log", _LOG), *_LENGTHS])
 
 
 def _log_event(row: Column) -> dict[str, Column]:

@@ -17,6 +17,6 @@ from connectors.decoders import jvm
 from infra.contract.schemas import DECODED
 
 _FIELDS = ("batch", "machine", "resource", "json", "first_unix_nano", "last_unix_nano", "error", "count")
-_ROW = StructType([DECODED[name] for name in _FIELDS])
+_ROW = StructType([DECODED[name] for name in (*_FIELDS, "series_bytes", "unit_bytes")])
 
 DECODER = jvm.decoder("otlp_metrics_json", "OtlpMetricsJson", _ROW, lambda _: {"kind": F.lit("metric")})

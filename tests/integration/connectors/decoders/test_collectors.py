@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 
 from infra.contract.columnar import to_rows
 from tests.integration.conftest import free_ports
+from tests.integration.connectors.decoders.surroundings import ACCOUNT, POD_IP, surroundings
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
 
 PROJECT = Path(__file__).parents[4]
@@ -185,6 +186,86 @@ def test_otel_collector(servers, topics, events, tmp_path, encoding):
     received = [e for e in points if e["series"] == "system.network.io{device=lo,direction=receive}"]
     assert {(e["type"], e["temporality"], e["monotonic"]) for e in received} == {("sum", "cumulative", True)}
     assert 0 < received[-1]["value"] <= psutil.net_io_counters(pernic=True)["lo"].bytes_recv
+
+
+IDENTITIES = {
+    "a pod that carries its node's host.name": (
+        ["env"],
+        f"k8s.pod.ip={POD_IP},host.name=node-3,k8s.cluster.name=prod",
+        "prod/shop/cart-5d9f8b7c6d-x2x7k",
+        {"type": "virtual", "hypervisor": "node-3", "workload": "prod/deployment/shop/cart"},
+    ),
+    "a pod on an instance of EC2": (
+        ["env", "ec2"],
+        f"k8s.pod.ip={POD_IP}",
+        "shop/cart-5d9f8b7c6d-x2x7k",
+        {
+            "type": "virtual",
+            "hypervisor": "node-3",
+            "workload": "deployment/shop/cart",
+            "site": "eu-west-1b",
+            "tenant": ACCOUNT,
+        },
+    ),
+    "an instance of EC2": (
+        ["ec2"],
+        "",
+        "ip-10-0-0-1.eu-west-1.compute.internal",
+        {"site": "eu-west-1b", "tenant": ACCOUNT},
+    ),
+    "a task of ECS": (
+        ["ecs"],
+        "",
+        "cart/0f9e8d7c6b5a",
+        {"type": "virtual", "site": "eu-west-1b", "tenant": ACCOUNT, "workload": "ecs/cart"},
+    ),
+    "an instance of Nova": (["nova"], "", "vm-9", {"site": "az-2", "tenant": "3f2a"}),
+}
+
+
+@pytest.mark.parametrize("encoding", ["json", "proto"])
+@pytest.mark.parametrize("case", IDENTITIES)
+def test_a_resource_names_machine_workload_and_place(servers, topics, events, tmp_path, case, encoding):
+    """What `resourcedetection` and `k8sattributes` really set."""
+    if not OTELCOL.is_file():
+        pytest.skip("the OpenTelemetry Collector is not built: make test-collectors builds it")
+    detectors, attributes, machine, facts = IDENTITIES[case]
+    log = tmp_path / "app.log"
+    log.write_text("hello\n")
+    configured = otelcol_config(servers, topics, encoding, log)
+    processors = configured["processors"]
+    processors["resourcedetection"] = {"detectors": detectors, "timeout": "20s"}
+    order = ["resourcedetection", "batch"]
+    if "k8s.pod.ip" in attributes:  # its client would switch off the proxy by which Nova is asked
+        processors["k8sattributes"] = documented_kubernetes() | {"auth_type": "kubeConfig"}
+        order.insert(1, "k8sattributes")
+    for pipeline in configured["service"]["pipelines"].values():
+        pipeline["processors"] = order
+    config = tmp_path / "otelcol.yaml"
+    config.write_text(yaml.safe_dump(configured))
+    suffix = ".proto" if encoding == "proto" else ""
+
+    def of_case(records):
+        return [
+            record
+            for record in records
+            if record["machine"] == machine and facts.items() <= record["inventory"].items()
+        ]
+
+    with surroundings(tmp_path) as environment:
+        environment["OTEL_RESOURCE_ATTRIBUTES"] = attributes
+        with process([str(OTELCOL), "--config", str(config)], tmp_path / "otelcol.log", **environment):
+            for signal in ("metrics", "logs"):
+                records = of_case(events(f"telemetry.otlp.{signal}{suffix}", of_case))
+                assert {"known": False} | facts == records[0]["inventory"]
+                if signal == "metrics":
+                    series = {event["series"] for event in events_of(records)}
+                    assert "system.network.io{device=lo,direction=receive}" in series
+
+
+def documented_kubernetes() -> dict:
+    """The documented processor of Kubernetes."""
+    return yaml.safe_load(documented("OpenTelemetry Collector")[1])["processors"]["k8sattributes"]
 
 
 def otelcol_config(servers, topics, encoding: str, log: Path) -> dict:

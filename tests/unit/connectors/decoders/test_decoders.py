@@ -198,7 +198,7 @@ class TestOtlpMetrics:
     @pytest.mark.parametrize(
         ("resource", "machine"),
         [
-            ((HOST, attribute("k8s.pod.name", "pod")), "vm-1"),
+            ((HOST, attribute("k8s.pod.name", "pod")), "pod"),  # its host.name is its node
             ((attribute("service.instance.id", "i"), attribute("k8s.pod.name", "pod")), "pod"),
             ((attribute("container.id", "c"),), "c"),
         ],
@@ -341,14 +341,72 @@ def test_a_control_event_has_the_brokers_time_and_its_body_in_one_form(decode):
     assert event.body == '{"action":"suppress","machine":"upf-*","rule":"r1","size":2.0}'
 
 
+NOVELTY = {"id": "n", "verdict": "anomaly", "machine": "vm-1", "kind": "metric", "text": "t", "time_unix_nano": 20}
+FEEDBACK = {
+    "action": "feedback",
+    "machine": "vm-1",
+    "novelty": "n",
+    "verdict": "anomaly",
+    "kind": "metric",
+    "series": "cpu",
+    "observed": 9.0,
+    "expected": 5.0,
+    "novelty_record": json.dumps(NOVELTY),
+}
+MACHINE = FEEDBACK | {"kind": "machine", "series": None, "expected": None}
+SUPPRESS = {"action": "suppress", "machine": "*", "rule": "r1", "direction": "above", "size": 2.0}
+
+
+def as_json(control):
+    return json.dumps({name: value for name, value in control.items() if value is not None}).encode()
+
+
 def test_a_control_event_of_version_0_1_0_has_todays_names(decode):
-    [[row]] = decode(
-        "control_json", [b'{"action":"feedback","machine":"vm-1","novelty":"n","told":"{\\"id\\":\\"n\\"}"}']
-    )
+    then = FEEDBACK | {"novelty_record": None, "told": FEEDBACK["novelty_record"]}
+    [[row]] = decode("control_json", [as_json(then)])
     assert row.error is None
     [event] = row.events
-    expected = {"action": "feedback", "machine": "vm-1", "novelty": "n", "novelty_record": '{"id":"n"}'}
-    assert json.loads(event.body) == expected
+    assert json.loads(event.body) == FEEDBACK
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        FEEDBACK | {"by": "ada"},
+        MACHINE,
+        MACHINE | {"verdict": "silence"},
+        MACHINE | {"verdict": "new_entity", "observed": None},
+        SUPPRESS,
+        {"action": "allow", "machine": "*", "rule": "r1", "by": "ada"},
+    ],
+)
+def test_a_control_event_is_passed_on_as_it_is(decode, control):
+    [[row]] = decode("control_json", [as_json(control)])
+    assert row.error is None
+    assert json.loads(row.events[0].body) == {name: value for name, value in control.items() if value is not None}
+
+
+def test_a_control_event_that_the_detector_could_not_obey_is_rejected(decode):
+    odd = [
+        *(FEEDBACK | {name: None} for name in ("verdict", "kind", "series", "observed", "expected")),
+        FEEDBACK | {"verdict": ""},
+        FEEDBACK | {"observed": 1e301},
+        FEEDBACK | {"by": "x" * 1_001},
+        FEEDBACK | {"novelty": "x" * 1_001},
+        FEEDBACK | {"novelty_record": "{"},
+        FEEDBACK | {"novelty_record": "[]"},
+        FEEDBACK | {"novelty_record": json.dumps({"id": "n"})},
+        FEEDBACK | {"novelty_record": json.dumps(NOVELTY | {"time_unix_nano": "soon"})},
+        MACHINE | {"observed": -1.0},
+        MACHINE | {"verdict": "silence", "observed": None},
+        SUPPRESS | {"size": 0.0},
+        SUPPRESS | {"size": -2.0},
+        SUPPRESS | {"direction": "sideways"},
+        SUPPRESS | {"series": "x" * 1_001},
+        {"action": "reset", "machine": "vm-1", "series": ""},
+    ]
+    found = decode("control_json", [as_json(control) for control in odd])
+    assert [(row.error, row.events) for [row] in found] == [("not_control", None)] * len(odd)
 
 
 @pytest.mark.parametrize(

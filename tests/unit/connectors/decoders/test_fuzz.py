@@ -99,8 +99,8 @@ def test_the_jvm_reads_otlp_metrics_as_the_reference_does(decode, samples):
 def of_row(row):
     """What the JVM and the reference must agree on."""
     events = row.json and in_doubles(row.json)
-    times = (row.first_unix_nano, row.last_unix_nano)
-    return row.batch, row.machine, row.resource, row.json and (events, *times), row.error, row["count"], row.kind
+    spans = (row.first_unix_nano, row.last_unix_nano, row.series_bytes, row.unit_bytes)
+    return row.batch, row.machine, row.resource, row.json and (events, *spans), row.error, row["count"], row.kind
 
 
 def in_doubles(text):
@@ -128,8 +128,8 @@ def of_batch(number, batch):
         as_rows = [event | {"attributes": dict(event["attributes"])} for event in events]
         return number, machine, resource, list(map(known, as_rows)), None, None, batch.kind
     rendered = records.render(events)
-    times = (rendered.get("first_unix_nano"), rendered.get("last_unix_nano"))
-    return number, machine, resource, (in_doubles(rendered["json"]), *times), None, None, batch.kind
+    spans = [rendered.get(name) for name in ("first_unix_nano", "last_unix_nano", "series_bytes", "unit_bytes")]
+    return number, machine, resource, (in_doubles(rendered["json"]), *spans), None, None, batch.kind
 
 
 def known(event):

@@ -82,7 +82,23 @@ def test_sound_events_are_told_by_the_range_of_their_times():
         {"series": "m", "time_unix_nano": T, "value": 2.0},
     ]
     columns = {"time_unix_nano": [T, T + 5], "value": [2.0, 1.0], "series": ["m", "n"]}
-    assert render(events) == {"json": orjson.dumps(columns), "first_unix_nano": T, "last_unix_nano": T + 5}
+    assert render(events) == {
+        "json": orjson.dumps(columns),
+        "first_unix_nano": T,
+        "last_unix_nano": T + 5,
+        "series_bytes": 1,
+        "unit_bytes": 0,
+    }
+
+
+def test_the_longest_series_and_unit_are_told_in_bytes():
+    series = ["n", "\u20ac" * 10, "x" * 29]
+    events = [
+        {"series": one, "time_unix_nano": T, "value": 1.0, "unit": unit}
+        for one, unit in zip(series, ["By", None, "\u00e9"], strict=True)
+    ]
+    found = render(events)
+    assert (found["series_bytes"], found["unit_bytes"]) == (30, 2)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +115,7 @@ def test_sound_events_are_told_by_the_range_of_their_times():
 def test_an_unsound_event_leaves_the_batch_to_be_judged_one_by_one(event, written, others):
     found = render([one | {"series": "m"} for one in (*others, event)])
     assert json.loads(found.pop("json")) == to_columns([one | {"series": "m"} for one in (*others, written)])
-    assert not any(found.values())
+    assert found == {"series_bytes": 1, "unit_bytes": 0}
 
 
 def test_bytes_that_are_not_utf8_are_replaced():

@@ -136,7 +136,8 @@ def assert_the_same(decode):
 
 
 def decoded_row(row):
-    return row.batch, row.machine, row.resource, row.json, row.first_unix_nano, row.last_unix_nano, row.error
+    spans = (row.first_unix_nano, row.last_unix_nano, row.series_bytes, row.unit_bytes)
+    return row.batch, row.machine, row.resource, row.json, *spans, row.error
 
 
 def test_mutations_of_a_known_template(assert_the_same):

@@ -32,7 +32,7 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
 
   /**
    * The one row of a record. Its columns: batch, kind, machine, resource, json, first_unix_nano, last_unix_nano, error,
-   * count, log. The last is null, or has time_unix_nano, body, severity_text, attributes.
+   * count, log, series_bytes, unit_bytes. The log is null, or has time_unix_nano, body, severity_text, attributes.
    */
   @Override
   public List<Row> call(byte[] value) throws IOException {
@@ -40,7 +40,7 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
     try {
       return List.of(JsonReader.read(text, parser -> new Reader(parser).line(), "not_line").row());
     } catch (UnusableException unusable) {
-      return List.of(RowFactory.create(null, METRIC, null, null, null, null, null, unusable.getMessage(), null, null));
+      return List.of(RowFactory.create(null, METRIC, null, null, null, null, null, unusable.getMessage(), null, null, null, null));
     }
   }
 
@@ -54,17 +54,29 @@ public final class LinesJson implements UDF1<byte[], List<Row>> {
       String known = JsonReader.nonEmpty(machine);
       Map<String, String> resource = known == null ? Map.of() : Map.of("host.name", known);
       if (body == null && name == null) {
-        return RowFactory.create(0, kind, known, resource, null, null, null, "no_events", null, null);
+        return RowFactory.create(0, kind, known, resource, null, null, null, "no_events", null, null, null, null);
       }
       if (known == null) {
-        return RowFactory.create(0, kind, null, resource, null, null, null, "no_machine", 1L, null);
+        return RowFactory.create(0, kind, null, resource, null, null, null, "no_machine", 1L, null, null, null);
       }
       if (body != null) {
         Row log = RowFactory.create(time.time(), body, severity, attributes);
-        return RowFactory.create(0, kind, known, resource, null, null, null, null, null, log);
+        return RowFactory.create(0, kind, known, resource, null, null, null, null, null, log, null, null);
       }
       MetricColumns json = columns();
-      return RowFactory.create(0, kind, known, resource, json.text(), json.first(), json.last(), null, null, null);
+      return RowFactory.create(
+          0,
+          kind,
+          known,
+          resource,
+          json.text(),
+          json.first(),
+          json.last(),
+          null,
+          null,
+          null,
+          json.seriesBytes(),
+          json.unitBytes());
     }
 
     private MetricColumns columns() {

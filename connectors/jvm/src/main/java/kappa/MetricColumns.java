@@ -30,6 +30,7 @@ final class MetricColumns {
   private boolean isSound = true;
   private long first = Long.MAX_VALUE;
   private long last = Long.MIN_VALUE;
+  private int seriesBytes, unitBytes;
 
   MetricColumns(List<Named> events) {
     int bytes = BYTES * events.size();
@@ -66,7 +67,18 @@ final class MetricColumns {
     return isSound ? last : null;
   }
 
+  /** The length of the longest series, in bytes of UTF-8. */
+  int seriesBytes() {
+    return seriesBytes;
+  }
+
+  int unitBytes() {
+    return unitBytes;
+  }
+
   private void add(Named event) {
+    seriesBytes = Math.max(seriesBytes, event.labels.series.numBytes());
+    unitBytes = Math.max(unitBytes, event.labels.unitBytes);
     Kind kind = event.kind;
     Point point = event.point;
     addTime(point.time.time());
@@ -204,7 +216,7 @@ final class MetricColumns {
   }
 
   /** What is the same of a series at every scrape: its cells as JSON in the order of LABELS, null for an absent one. */
-  record Labels(UTF8String series, List<String> cells) {
+  record Labels(UTF8String series, int unitBytes, List<String> cells) {
 
     record Key(
         Kind kind,
@@ -237,6 +249,7 @@ final class MetricColumns {
       String series = series(key);
       return new Labels(
           UTF8String.fromString(series),
+          key.unit == null ? 0 : UTF8String.fromString(key.unit).numBytes(),
           Arrays.asList(
               quoted(series),
               quoted(key.name),

@@ -7,7 +7,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import kappa.JsonReader.Scalar;
 import kappa.JsonReader.ShapeException;
 import kappa.JsonReader.UnusableException;
@@ -30,13 +29,10 @@ import org.apache.spark.sql.api.java.UDF1;
  */
 public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
 
-  // Attributes that identify a machine, best first, and that distinguish the series of one machine: as in otlp.py.
-  private static final List<String> MACHINE_KEYS =
-      List.of("host.name", "k8s.pod.name", "service.instance.id", "host.id", "container.id");
-  private static final List<String> SERIES_KEYS =
-      List.of("service.name", "service.instance.id", "k8s.pod.name", "container.name");
-
-  /** The rows of a record: batch, machine, resource, json, first_unix_nano, last_unix_nano, error, count. */
+  /**
+   * The rows of a record: batch, machine, resource, json, first_unix_nano, last_unix_nano, error, count, series_bytes,
+   * unit_bytes.
+   */
   @Override
   public List<Row> call(byte[] value) throws IOException {
     Row known = value == null ? null : ScrapeTemplates.row(value);
@@ -64,7 +60,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
   }
 
   private static Row failed(String error) {
-    return RowFactory.create(null, null, null, null, null, null, error, null);
+    return RowFactory.create(null, null, null, null, null, null, error, null, null, null);
   }
 
   private static final class Request {
@@ -78,31 +74,33 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
 
     Row row(int number) {
       Map<String, String> attributes = MetricColumns.asMap(entries);
-      String machine = machine(attributes);
+      Identity identity = Identity.of(attributes);
+      String machine = identity == null ? null : identity.machine(attributes);
       int count = metrics.stream().mapToInt(Metric::size).sum();
       if (count == 0) {
-        return RowFactory.create(number, machine, attributes, null, null, null, "no_events", null);
+        return RowFactory.create(number, machine, attributes, null, null, null, "no_events", null, null, null);
       }
       if (machine == null) {
-        return RowFactory.create(number, null, attributes, null, null, null, "no_machine", (long) count);
+        return RowFactory.create(number, null, attributes, null, null, null, "no_machine", (long) count, null, null);
       }
-      List<Named> events = named(identity(attributes, machine));
+      List<Named> events = named(identity.entries(attributes, machine));
       MetricColumns json = new MetricColumns(events);
       places = events.stream().map(event -> place(event.point())).toList();
-      return RowFactory.create(number, machine, attributes, json.text(), json.first(), json.last(), null, null);
+      return RowFactory.create(
+          number,
+          machine,
+          attributes,
+          json.text(),
+          json.first(),
+          json.last(),
+          null,
+          null,
+          json.seriesBytes(),
+          json.unitBytes());
     }
 
     private static ScrapeTemplates.Place place(Point point) {
       return new ScrapeTemplates.Place(point.start.at(), point.time.at(), point.number().at());
-    }
-
-    private static String machine(Map<String, String> attributes) {
-      return MACHINE_KEYS.stream()
-          .map(attributes::get)
-          .map(JsonReader::nonEmpty)
-          .filter(Objects::nonNull)
-          .findFirst()
-          .orElse(null);
     }
 
     private List<Named> named(List<Entry> identity) {
@@ -118,13 +116,6 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
         }
       }
       return found;
-    }
-
-    private static List<Entry> identity(Map<String, String> attributes, String machine) {
-      return SERIES_KEYS.stream()
-          .map(key -> new Entry(key, attributes.get(key)))
-          .filter(entry -> entry.value() != null && !entry.value().equals(machine))
-          .toList();
     }
   }
 

@@ -128,7 +128,13 @@ final class ScrapeTemplates {
   }
 
   /** What each scrape of a machine gives beside its numbers; `tail` is the JSON of all columns after the values. */
-  private record Template(UTF8String machine, Map<UTF8String, UTF8String> resource, Pattern pattern, UTF8String tail) {
+  private record Template(
+      UTF8String machine,
+      Map<UTF8String, UTF8String> resource,
+      Pattern pattern,
+      UTF8String tail,
+      Integer seriesBytes,
+      Integer unitBytes) {
 
     static Template of(Row row, Pattern pattern) {
       Map<UTF8String, UTF8String> resource = new LinkedHashMap<>();
@@ -136,7 +142,13 @@ final class ScrapeTemplates {
       attributes.forEach((key, value) -> resource.put(UTF8String.fromString(key), UTF8String.fromString(value)));
       String json = row.getString(3);
       UTF8String tail = UTF8String.fromString(json.substring(json.indexOf(']', json.indexOf(']') + 1)));
-      return new Template(UTF8String.fromString(row.getString(1)), resource, pattern, shared(tail, tail.numBytes()));
+      return new Template(
+          UTF8String.fromString(row.getString(1)),
+          resource,
+          pattern,
+          shared(tail, tail.numBytes()),
+          row.getAs(8),
+          row.getAs(9));
     }
 
     Row row(byte[] json, int first) {
@@ -157,7 +169,8 @@ final class ScrapeTemplates {
       UTF8String columns = columns(json, numbers);
       return columns == null
           ? null
-          : RowFactory.create(0, machine, resource, columns, earliest, latest, null, null);
+          : RowFactory.create(
+              0, machine, resource, columns, earliest, latest, null, null, seriesBytes, unitBytes);
     }
 
     /** The events as JSON in columns; null if a value isn't finite. */
