@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from infra.contract.jobs import Job, load
 from infra.contract.topics import LIVE, TopicMap, load_topics
 from jobs.runtime.job_settings import load_job_settings
-from jobs.runtime.preflight import check_surroundings, reach_broker
+from jobs.runtime.preflight import check_limits, check_surroundings, reach_broker
 from jobs.runtime.runner import PlannedJob, run_application
 from jobs.runtime.settings import Settings
 from jobs.runtime.supervisor import supervise
@@ -34,7 +34,9 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
     topics = registry.topics(settings.generation, declared)
     for one in planned:
         one.check(topics)
-    check_surroundings(settings, JOBS.used(wanted, topics), stop)
+    used = JOBS.used(wanted, topics)
+    check_surroundings(settings, used, stop)
+    check_limits(settings, used, [topic for name in wanted for topic in JOBS[name].inputs(topics)])
     run_application(application, planned, settings, topics, stop)
 
 
@@ -43,8 +45,10 @@ def run_realtime(job: Job, settings: Settings, stop: threading.Event) -> None:
     registry = registry_for(settings, stop)
     planned = plan_job(job, settings, registry)
     topics = registry.topics(settings.generation, load_topics(settings.topics_file))
-    check_surroundings(settings, JOBS.used([job.name], topics), stop)
-    load(job.realtime or "")(planned.settings, topics, stop)
+    used = JOBS.used([job.name], topics)
+    check_surroundings(settings, used, stop)
+    check_limits(settings, used, job.inputs(topics))
+    load(job.realtime or "")(planned.settings, topics, stop, planned.own)
 
 
 def run_all(settings: Settings, stop: threading.Event) -> int:
@@ -60,13 +64,13 @@ def applications(settings: Settings) -> tuple[str, ...]:
 
 def jobs_of(settings: Settings, registry: Registry) -> Sequence[str]:
     """The names of the jobs that the settings' generation runs."""
-    generation = registry.generations.get(settings.generation)
+    generation = registry.planned(settings.generation)
     return generation.jobs if generation else JOBS.enabled(settings.optional_jobs)
 
 
 def _asked_for(application: str, settings: Settings, registry: Registry) -> str:
     """The name of an optional job that is started by name; a planned generation runs only the jobs of its plan."""
-    if generation := registry.generations.get(settings.generation):
+    if generation := registry.planned(settings.generation):
         generation.check_runs(application)
     return JOBS[application].name
 
@@ -76,7 +80,7 @@ def plan_job(job: Job, settings: Settings, registry: Registry) -> PlannedJob:
 
     Raises UserError naming the setting that can't be used.
     """
-    generation = registry.generations.get(settings.generation)
+    generation = registry.planned(settings.generation)
     if generation is None:
         return PlannedJob(job, settings, load_job_settings(job))
     generation.check_runs(job.name)

@@ -49,6 +49,26 @@ def connect(bootstrap: str) -> AdminClient:
     return admin
 
 
+@dataclass(frozen=True)
+class BrokerLimits:
+    """What the brokers allow: each topic's settings and number of replicas by its name, and one broker's settings."""
+
+    topics: Mapping[str, Mapping[str, str]]
+    replicas: Mapping[str, int]
+    broker: Mapping[str, str]
+
+
+def read_limits(admin: AdminClient, names: Iterable[str]) -> BrokerLimits:
+    """The limits of the topics `names`, which exist. Raises KafkaException, also where the right to ask is missing."""
+    names = list(names)
+    found = admin.list_topics(timeout=TIMEOUT_SECONDS)
+    replicas = {name: min(len(one.replicas) for one in found.topics[name].partitions.values()) for name in names}
+    resource = ConfigResource(ResourceType.BROKER, str(min(found.brokers)))
+    (answer,) = admin.describe_configs([resource]).values()
+    broker = {key: entry.value for key, entry in answer.result(TIMEOUT_SECONDS).items()}
+    return BrokerLimits(_configs(admin, names), replicas, broker)
+
+
 def compare(admin: AdminClient, topics: Iterable[Topic]) -> list[TopicState]:
     """The state of each topic, in the order given."""
     topics = list(topics)

@@ -141,6 +141,13 @@ class MarkedWriter(TransactionalWriter):
             self.marker = _fetch(settings, consumer, [slot]).get(slot)
             self.group = consumer.consumer_group_metadata()
 
+    def confirm(self) -> None:
+        """Have the broker say that no other writer of this id was opened since; raises KafkaException if one was."""
+        marker = self.marker or Marker(0, self.settings.run, 1)
+        self.begin()
+        self.send_offsets([marker.committable(self.settings.progress_topic, self.slot)], self.group)
+        self.abort()
+
     def begin_batch(self, batch_id: int, tasks: int) -> bool:
         """Open a transaction with the marker of `batch_id` in it; False if an earlier attempt has committed it.
 

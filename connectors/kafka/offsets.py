@@ -91,20 +91,29 @@ def missing(offsets: Mapping[Partition, int], ends: Mapping[Partition, int]) -> 
     return sum(max(0, end - offsets.get(partition, 0)) for partition, end in ends.items())
 
 
+def earliest_offsets(admin: AdminClient, partitions: Iterable[Partition], seconds: float = SECONDS) -> Offsets:
+    """The first offsets of `partitions` that retention has left."""
+    start = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    return _asked(admin, {TopicPartition(topic, number): start for topic, number in partitions}, seconds)
+
+
 def latest_offsets(admin: AdminClient, partitions: Iterable[Partition], seconds: float = SECONDS) -> Offsets:
     """The ends of `partitions`, open transactions included: what is not yet committed still holds a watermark back."""
     end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(topic, number): end for topic, number in partitions}
+    return _asked(admin, {TopicPartition(topic, number): end for topic, number in partitions}, seconds)
+
+
+def _asked(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], seconds: float) -> Offsets:
     try:
-        return _ends(admin, wanted, seconds)
+        return _offsets(admin, wanted, seconds)
     except KafkaException as error:
         if error.args[0].code() not in _STALE:
             raise
     # The client would ask with the leaders of before a broker's restart for ever.
     admin.list_topics(timeout=seconds)
-    return _ends(admin, wanted, seconds)
+    return _offsets(admin, wanted, seconds)
 
 
-def _ends(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], seconds: float) -> Offsets:
+def _offsets(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], seconds: float) -> Offsets:
     found = admin.list_offsets(wanted, request_timeout=seconds)
     return {(at.topic, at.partition): future.result().offset for at, future in found.items()}

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connectors.kafka.client import CALL_SECONDS, Connection, make_producer
 from connectors.kafka.deadline import within
 from connectors.kafka.retries import retrying
+
+# What a writer is told that is no longer the last one opened with its id, or whose transaction took too long.
+FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 Headers = list[tuple[str, str | bytes | None]]
 # topic, partition (-1: by the key's hash), key, value, timestamp in ms (0: now), headers
@@ -88,6 +91,10 @@ class TransactionalWriter:
     def commit(self) -> None:
         """Commit the transaction. No delivery reports are needed: a record that failed makes the commit fail."""
         self._retry(lambda: self.producer.commit_transaction(self.patience.call))
+
+    def abort(self) -> None:
+        """Abort the transaction; the next one can begin."""
+        self._retry(lambda: within(self.patience.offsets, lambda: self.producer.abort_transaction(self.patience.call)))
 
     def abandon(self) -> None:
         """Give up the open transaction; what can't be aborted now is aborted when the next writer is opened."""

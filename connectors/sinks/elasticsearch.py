@@ -1,25 +1,29 @@
 """An Elasticsearch sink that retries for ever: a bulk ends when each document was written or refused for its content.
 
 An outage or a full queue isn't the document's fault, so the sink waits until it is over. The caller provides the wait
-(`sleep`), and gives up by raising from it. The sink uses only what Elasticsearch's minimal server has.
+(`sleep`), and gives up by raising from it. A request that is refused as a whole is cut in halves until the document at
+fault is alone. The sink uses only what Elasticsearch's minimal server has.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import orjson
 import structlog
-from elasticsearch import ApiError, BadRequestError, ConnectionError, ConnectionTimeout, Elasticsearch, OrjsonSerializer
-from elasticsearch.helpers import streaming_bulk
+from elasticsearch import ApiError, BadRequestError, Elasticsearch, OrjsonSerializer, UnsupportedProductError
+from elasticsearch.exceptions import TransportError
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
 from infra.errors import UserError
 
 T = TypeVar("T")
-Action = dict[str, Any]
 
 CHUNK_DOCUMENTS = 2_000
-CHUNK_BYTES = 5_000_000
+CHUNK_BYTES = 5_000_000  # Elasticsearch takes 100 MB (http.max_content_length), a proxy in front of it perhaps 10
+LARGEST_BYTES = 20_000_000  # of a document: no record has so many
 REQUEST_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 10
 
@@ -27,12 +31,35 @@ BAD_REQUEST = 400
 CONFLICT = 409  # of an external version: the index has this state of the document or a newer one
 # The errors with status 400 that concern the index, not the document.
 INDEX_FAULTS = frozenset({"index_closed_exception", "validation_exception", "invalid_index_name_exception"})
+FULL = re.compile(r"number of documents in .* exceed", re.IGNORECASE)  # of a shard: 2^31 - 129
+PROBE = "kappa-probe"  # the id of a document that never exists
 
 _log = structlog.get_logger(__name__)
 
 
 class Unavailable(Exception):
     """Elasticsearch can't serve the request now; the sink retries it."""
+
+
+class RequestRefused(Exception):
+    """Elasticsearch refuses a request as a whole, for something in it: to repeat it is no use."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """A document to be written whole under its id; with a `version`, unless the index has a newer one (external)."""
+
+    index: str
+    id: str
+    document: Mapping[str, Any]
+    version: int | None = None
+
+    def lines(self) -> bytes:
+        """Its two lines of a bulk request. Raises TypeError if the document can't be written as JSON."""
+        meta: dict[str, Any] = {"_index": self.index, "_id": self.id}
+        if self.version is not None:
+            meta |= {"version": self.version, "version_type": "external_gte"}
+        return orjson.dumps({"index": meta}) + b"\n" + orjson.dumps(self.document)
 
 
 def connect(url: str, **identity: Any) -> Elasticsearch:
@@ -79,37 +106,60 @@ class ElasticsearchSink:
         return self._retry(lambda: self._read(index, ids)) if ids else {}
 
     def write(self, actions: Sequence[Action]) -> dict[int, str]:
-        """Write bulk actions (see `elasticsearch.helpers`); returns the reason of each refused one by list index."""
-        pending = dict(enumerate(actions))
+        """Write the documents; returns the reason of each refused one by its place in the list.
+
+        Raises:
+            UserError: an index is full, or the credentials don't suffice.
+        """
         refused: dict[int, str] = {}
-        self._retry(lambda: self._bulk(pending, refused))
+        for chunk in _chunks(actions, refused):
+            self._retry(lambda chunk=chunk: self._bulk(chunk, refused))  # type: ignore[misc]
         return refused
 
-    def _bulk(self, pending: dict[int, Action], refused: dict[int, str]) -> None:
-        """Send the pending actions once; removes those that were written or refused.
+    def _bulk(self, pending: dict[int, tuple[Action, bytes]], refused: dict[int, str]) -> None:
+        """Send the pending actions once, in halves where they are refused together.
 
-        Raises Unavailable if some are left.
+        Removes those that were written or refused; raises Unavailable if some are left.
         """
-        sent = list(pending.items())
-        outcomes = streaming_bulk(
-            self._client,
-            [action for _, action in sent],
-            chunk_size=CHUNK_DOCUMENTS,
-            max_chunk_bytes=CHUNK_BYTES,
-            raise_on_error=False,
-        )
         reason = ""
-        for (number, _), (ok, outcome) in zip(sent, outcomes, strict=True):
-            (result,) = outcome.values()
-            if ok or result["status"] == CONFLICT:
-                del pending[number]
-            elif _is_refused(result):
-                refused[number] = _reason(result["error"])
-                del pending[number]
-            else:
-                reason = _reason(result["error"])
+        parts = [list(pending)] if pending else []
+        while parts:
+            part = parts.pop()
+            try:
+                results = self._send(part, [pending[number][1] for number in part])
+            except RequestRefused as error:
+                if len(part) > 1:
+                    parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+                    continue
+                self._probe(pending[part[0]][0].index, str(error))
+                refused[part[0]] = str(error)
+                del pending[part[0]]
+                continue
+            for number, result in zip(part, results, strict=True):
+                if result["status"] < 300 or result["status"] == CONFLICT:
+                    del pending[number]
+                elif _is_refused(result, pending[number][0].index):
+                    refused[number] = _reason(result["error"])
+                    del pending[number]
+                else:
+                    reason = _reason(result["error"])
         if pending:
             raise Unavailable(reason)
+
+    def _send(self, numbers: Sequence[int], lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        """The result of each action of one bulk request. Raises RequestRefused, or Unavailable."""
+        with _classified_errors():
+            items = self._client.bulk(operations=lines)["items"]  # type: ignore[arg-type]  # the lines as they are
+        if len(items) != len(numbers):
+            raise Unavailable(f"{len(items)} results of {len(numbers)} documents")
+        return [next(iter(item.values())) for item in items]
+
+    def _probe(self, index: str, reason: str) -> None:
+        """Raises Unavailable unless the server takes another bulk: else it is not the document that it refuses."""
+        try:
+            self._send([0], [orjson.dumps({"delete": {"_index": index, "_id": PROBE}})])
+        except RequestRefused as error:
+            raise Unavailable(f"refuses every bulk request: {reason}") from error
 
     def _read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         found = self._client.mget(index=index, ids=ids)["docs"]
@@ -132,36 +182,81 @@ class ElasticsearchSink:
             sleep=self._sleep,
             before_sleep=_log_retry,
         )
-        for attempt in retrying:
-            with attempt, _classified_errors():
-                result = call()
+        try:
+            for attempt in retrying:
+                with attempt, _classified_errors():
+                    result = call()
+        except RequestRefused as error:  # no document is at fault
+            raise UserError(f"elasticsearch_url: {error}; see that it is Elasticsearch 8 or later") from error
         return result
 
 
 @contextmanager
 def _classified_errors() -> Iterator[None]:
-    """Turn errors that pass by themselves into Unavailable, and those of the credentials into UserError."""
+    """Turn errors that pass by themselves into Unavailable, those of the credentials into UserError.
+
+    What is left is RequestRefused.
+    """
     try:
         yield
-    except (ConnectionError, ConnectionTimeout) as error:
+    except UnsupportedProductError as error:  # the answer is somebody else's: a gateway's
         raise Unavailable(error.message) from error
     except ApiError as error:
         if error.status_code in {401, 403}:
             raise UserError(f"elasticsearch_user: {error.message}; give a user that may write these indices") from error
         # Elasticsearch explains its errors: one without a body is from a gateway that has no server behind it.
-        if error.status_code in {408, 429} or error.status_code >= 500 or not error.body:
+        is_explained = bool(error.body) or error.status_code in {400, 413}
+        if error.status_code in {408, 429} or error.status_code >= 500 or not is_explained:
             raise Unavailable(f"{error.status_code} {error.message}") from error
-        raise
+        raise RequestRefused(f"{error.status_code} {error.message}: {_detail(error)}") from error
+    except TransportError as error:  # no connection, no answer in time, or one that isn't JSON
+        raise Unavailable(error.message) from error
 
 
-def _is_refused(result: Mapping[str, Any]) -> bool:
-    return result["status"] == BAD_REQUEST and result["error"]["type"] not in INDEX_FAULTS
+def _chunks(actions: Iterable[Action], refused: dict[int, str]) -> Iterator[dict[int, tuple[Action, bytes]]]:
+    """The actions with their lines, by place in the list, in pieces of bounded size."""
+    chunk: dict[int, tuple[Action, bytes]] = {}
+    size = 0
+    for number, action in enumerate(actions):
+        try:
+            lines = action.lines()
+        except TypeError as error:
+            refused[number] = f"not JSON: {error}"
+            continue
+        if len(lines) > LARGEST_BYTES:
+            refused[number] = f"document of {len(lines)} bytes; there may be at most {LARGEST_BYTES}"
+            continue
+        if chunk and (len(chunk) >= CHUNK_DOCUMENTS or size + len(lines) > CHUNK_BYTES):
+            yield chunk
+            chunk, size = {}, 0
+        chunk[number] = action, lines
+        size += len(lines)
+    if chunk:
+        yield chunk
+
+
+def _is_refused(result: Mapping[str, Any], index: str) -> bool:
+    """Whether a document is refused for its content. Raises UserError if its index is full."""
+    error = result["error"]
+    if FULL.search(str(error.get("reason"))):
+        raise UserError(
+            f"index={index}: {error['reason']}: a shard is full; delete documents that are no longer needed, or replay "
+            "into a new generation (docs/how-to/limits.md)"
+        )
+    return result["status"] == BAD_REQUEST and error["type"] not in INDEX_FAULTS
 
 
 def _reason(error: Mapping[str, Any]) -> str:
     """The text of an error with its causes, which often say more than the error itself."""
-    text = f"{error['type']}: {error['reason']}"
+    text = f"{error.get('type')}: {error.get('reason')}"
     return f"{text} ({_reason(error['caused_by'])})" if error.get("caused_by") else text
+
+
+def _detail(error: ApiError) -> str:
+    """What the body of an error says, in short."""
+    body = error.body if isinstance(error.body, dict) else {}
+    found = body.get("error")
+    return _reason(found) if isinstance(found, dict) else str(error.body)[:500]
 
 
 def _log_retry(state: RetryCallState) -> None:

@@ -14,9 +14,12 @@ class Facts(BaseModel):
     hypervisor: str | None = None  # of a virtual machine: the physical one that it runs on
     tenant: str | None = None
     role: str | None = None
+    workload: str | None = None  # of a machine that others replace: whose member it is, `deployment/shop/cart`
 
 
 FACTS = tuple(Facts.model_fields)  # the names of the facts, in the order that they have in records
+WORKLOAD = "workload"  # the fact by which machines that come and go are judged together
+VALID_TO = "valid_to_unix_nano"  # beside the facts in a record: when the machine is retired
 PLACES = ("hypervisor", "site", "tenant", "role")  # the facts by which machines are grouped
 
 

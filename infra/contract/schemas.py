@@ -34,7 +34,11 @@ def _columns(row: StructType) -> StructType:
 STRINGS = MapType(StringType(), StringType())
 
 # A machine's facts as a record has them: `known` says whether the inventory had any.
-INVENTORY_FACTS = _struct(known=BooleanType(), **dict.fromkeys(FACTS, StringType()))
+INVENTORY_FACTS = _struct(
+    known=BooleanType(),
+    **dict.fromkeys(FACTS, StringType()),
+    valid_to_unix_nano=LongType(),  # when the machine is retired, if the inventory says so
+)
 
 SOURCE = _struct(
     topic=StringType(),
@@ -97,6 +101,7 @@ EVENTS = _struct(
 
 REJECTED = _struct(
     id=StringType(),
+    stage=StringType(),  # the job that could not use the record; absent in 0.1.0: enrichment or indexer
     code=StringType(),
     reason=StringType(),
     source=SOURCE,
@@ -147,7 +152,8 @@ STATISTIC = _struct(
 
 # What an operator tells the detector. `machine` and `series` are shell globs where many may be meant.
 CONTROL = _struct(
-    action=StringType(),  # feedback: a novelty is none | reset: learn anew | suppress | allow: the rule is over
+    # feedback: a novelty is none | reset: learn anew | suppress | allow: the rule is over | retire: the machine goes.
+    action=StringType(),
     machine=StringType(),
     series=StringType(),
     novelty=StringType(),  # feedback: its id, and what it said
@@ -159,6 +165,8 @@ CONTROL = _struct(
     rule=StringType(),  # suppress, allow: the rule's id
     direction=StringType(),  # above | below
     size=DoubleType(),  # the deviation at most that is suppressed, in the series' unit
+    by=StringType(),  # who says it
+    valid_to_unix_nano=LongType(),  # retire: until when the machine is there
 )
 
 STATISTICS = _struct(
@@ -166,6 +174,8 @@ STATISTICS = _struct(
     machine=StringType(),
     inventory=INVENTORY_FACTS,
     window=WINDOW,
+    part=IntegerType(),  # of a window that is too large for one record: which of its records this is, from 1 on
+    parts=IntegerType(),  # and how many there are; each has some of the series
     provisional=BooleanType(),  # true of an early result, in statistics.early: the final record of this id replaces it
     until_unix_nano=LongType(),  # of an early result: event time that it covers
     statistics=_columns(STATISTIC),
@@ -198,7 +208,8 @@ PEERS = _struct(
 NOVELTIES = _struct(
     id=StringType(),  # of the novelty: its start, updates and end share it
     phase=StringType(),  # start | update | end
-    verdict=StringType(),  # anomaly | state_change | new_entity | silence
+    verdict=StringType(),  # anomaly | state_change | new_entity | silence | gone
+    seen_before=BooleanType(),  # true of a new machine whose name was there before, and then it was gone
     machine=StringType(),
     inventory=INVENTORY_FACTS,
     peers=PEERS,
@@ -207,7 +218,8 @@ NOVELTIES = _struct(
     kind=StringType(),  # metric | log | machine
     time_unix_nano=LongType(),  # end of the window that caused this record
     since_unix_nano=LongType(),  # end of the first window of this novelty
-    # What had the greatest score: level | step | season | sustained_deviation | joint | presence | first_seen.
+    # What had the greatest score: level | step | season | sustained_deviation | joint | presence | first_seen
+    # | retired (by the inventory).
     statistic=StringType(),
     window_seconds=DoubleType(),  # the length of time whose mean or count was judged
     contributing=LongType(),  # how many of the machine's series were surprising at the start
@@ -308,6 +320,8 @@ DECODED = _struct(
     json=StringType(),  # the column `events` of EVENTS as JSON
     first_unix_nano=LongType(),  # of `json`: earliest and latest time, if every event has a time and a finite value
     last_unix_nano=LongType(),
+    series_bytes=IntegerType(),  # of `json`: the length of the longest series in UTF-8, so that nobody must parse it
+    unit_bytes=IntegerType(),
     error=StringType(),
     count=LongType(),  # with an error: the number of events lost by it, if known
     retried=BooleanType(),

@@ -15,6 +15,7 @@ from infra.settings import describe
 
 DEFAULT_MAP = Path(__file__).parents[1] / "topics.yaml"
 LIVE = "live"
+LARGEST_MESSAGE_BYTES = 10 * 1024 * 1024  # a record of 10 MB, which is what the jobs' producers send at most
 GENERATION = r"[a-z0-9][a-z0-9-]{0,30}"
 
 UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -59,6 +60,7 @@ class Topic(BaseModel):
     per_generation: bool = False  # of a topic that no job writes: whether each generation has its own all the same
     partitions: Annotated[int, Field(ge=1)]
     retention: Duration
+    max_message_bytes: Annotated[int, Field(ge=1_000_000)] = LARGEST_MESSAGE_BYTES
     cleanup: Literal["delete", "compact"]
     timestamp: Literal["CreateTime", "LogAppendTime"]
     archive: Literal["raw", "parsed", "none"]
@@ -86,7 +88,11 @@ class Topic(BaseModel):
     @property
     def config(self) -> dict[str, str]:
         """The broker's topic settings that the map determines."""
-        config: dict[str, str] = {"cleanup.policy": self.cleanup, "message.timestamp.type": self.timestamp}
+        config: dict[str, str] = {
+            "cleanup.policy": self.cleanup,
+            "message.timestamp.type": self.timestamp,
+            "max.message.bytes": str(self.max_message_bytes),
+        }
         if self.cleanup == "delete":
             config["retention.ms"] = str(self.retention // timedelta(milliseconds=1))
         return config
@@ -145,6 +151,8 @@ class TopicMap:
             raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
         keys = frozenset(key for key, topic in self.topics.items() if topic.is_derived and key in own)
         suffixed = {key: self[key].model_copy(update={"name": f"{self[key].name}.{generation}"}) for key in keys}
+        if taken := {topic.name for topic in suffixed.values()} & {topic.name for topic in self.topics.values()}:
+            raise UserError(f"generation={generation}: its topic {min(taken)!r} is one of the map; choose another name")
         topics = {key: suffixed.get(key) or base[key] for key in self.topics}
         whole = all(key in keys for key, topic in self.topics.items() if topic.is_derived)
         return TopicMap(topics, None if whole else keys)

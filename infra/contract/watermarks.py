@@ -18,19 +18,6 @@ class OldRecordError(UserError):
     """A record that an older version has written in a form that this one no longer reads."""
 
 
-class OutOfOrderError(Exception):
-    """An event is older than a watermark that came before it: what it is part of may have been emitted already."""
-
-
-def check_order(record: Mapping[str, Any], offset: int, first: int, watermark: int) -> None:
-    """Raises OutOfOrderError if the first event of a record of `events`, at `first` ns, is older than `watermark`."""
-    if first < watermark:
-        raise OutOfOrderError(
-            f"record {record['id']} at offset {offset} has an event at {first}, before the watermark {watermark}: "
-            "was something else than enrichment writing to `events`, or a broker's clock set back by more than 1 s?"
-        )
-
-
 def watermark_of(record: Mapping[str, Any]) -> int | None:
     """The time, in nanoseconds, of a parsed record if it is a watermark record; else None.
 

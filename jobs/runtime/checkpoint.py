@@ -3,7 +3,9 @@
 import json
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from infra.contract.offsets import Offsets
@@ -21,6 +23,16 @@ class Checkpoint:
         """Spark's id of the query: it stays for as long as this checkpoint does."""
         return str(json.loads(self._read("metadata"))["id"])
 
+    def begin(self) -> str:
+        """Spark's id of the query; a checkpoint that has none yet gets it, from whichever copy of the job is first."""
+        if not self._exists("metadata"):
+            self._create("metadata", json.dumps({"id": str(uuid4())}))
+        return self.run()
+
+    def planned(self) -> int:
+        """The number of the batch that was planned last; -1 if none was."""
+        return self._last("offsets")
+
     def end_offsets(self, batch_id: int) -> Offsets:
         """Where batch `batch_id` ends, over all Kafka sources of the query."""
         return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).offsets()
@@ -30,6 +42,27 @@ class Checkpoint:
         if not self._exists(name) and not self._exists("metadata"):
             self._write(name, "\n".join(lines))
         return self._read(name).splitlines() if self._exists(name) else []
+
+    def _last(self, log: str) -> int:
+        path, files = self._path(log)
+        names = [entry.getPath().getName() for entry in files.listStatus(path)] if files.exists(path) else []
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def _create(self, name: str, text: str) -> None:
+        """Make a file, whole or not at all, unless another copy of the job does."""
+        jvm, session = self.spark._jvm, self.spark._jsparkSession
+        assert jvm is not None
+        checkpointing = jvm.org.apache.spark.sql.execution.streaming.checkpointing
+        path, files = self._path(name)
+        files.mkdirs(path.getParent())
+        manager = checkpointing.CheckpointFileManager.create(path.getParent(), session.sessionState().newHadoopConf())
+        stream = manager.createAtomic(path, False)
+        try:
+            stream.write(bytearray(text.encode()))
+            stream.close()
+        except Py4JJavaError:
+            if not self._exists(name):
+                raise
 
     def _path(self, name: str) -> Any:
         jvm = self.spark._jvm

@@ -1,18 +1,55 @@
 """The commit of a micro-batch, which makes its progress visible: to operators as consumer-group offsets, to the jobs
-downstream as watermark records."""
+downstream as watermark records. And which copy of a job may commit: the last that has begun.
 
-from collections.abc import Iterable
-from dataclasses import replace
+To begin, a copy opens the query's driver-side transactional writer, which fences those before it, and commits a token
+of its own as metadata in the consumer group `<query>.owner`. Only then may Spark read the checkpoint. A copy that is
+fenced plans at most one batch more, which the new one finds in the checkpoint: docs/explanation/exactly-once.md.
+"""
 
-from confluent_kafka import KafkaError, KafkaException
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
 
-from connectors.kafka.client import open_consumer, topic_partitions
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from connectors.kafka.client import fetch_committed, open_consumer, topic_partitions
 from connectors.kafka.markers import MarkedWriter, ProgressSettings, read_markers
-from connectors.kafka.transactions import Row
+from connectors.kafka.retries import retrying
+from connectors.kafka.transactions import FENCED, Row
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
 
-_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+WATCH_SECONDS = 30.0  # in which a copy at work commits a batch, if there is anything to do
+LOSERS = 8  # that are remembered; more than are ever started by mistake
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Which copy may write: its token and host, and the hosts of those that have lost to it or to those before it."""
+
+    token: str = ""
+    host: str = ""
+    lost: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, metadata: str) -> "Ownership":
+        """Read what `format` has written; nobody, if it is empty."""
+        fields = json.loads(metadata or "{}")
+        return cls(**{**fields, "lost": tuple(fields.get("lost", ()))})
+
+    def format(self) -> str:
+        """As the metadata of an offset."""
+        return json.dumps(asdict(self))
+
+    def passed_to(self, token: str, host: str) -> "Ownership":
+        """The ownership of the copy that takes over from this one."""
+        lost = [name for name in dict.fromkeys((*self.lost, self.host)) if name and name != host]
+        return Ownership(token, host, tuple(lost[-LOSERS:]))
 
 
 class TakenOverError(UserError):
@@ -26,36 +63,100 @@ class BatchCommitter:
     transactional id stays the same for the life of the process, so a second copy of the job fences the first one here.
     """
 
-    def __init__(self, settings: ProgressSettings) -> None:
-        """`settings` are those of the query's sink.
+    def __init__(self, settings: ProgressSettings, planned: Callable[[], int], *, yields: bool = True) -> None:
+        """Take over from whichever copy has written so far; `settings` are those of the query's sink.
 
-        Raises ProgressError if another checkpoint was the last to write: before it fences that one's job.
+        `planned` gives the number of the batch that the checkpoint has planned last, -1 for none. What was written was
+        planned before, so a checkpoint that knows less is an old one. With `yields`, a copy on a host that has lost
+        before doesn't take over from one that works.
+
+        Raises ProgressError if another checkpoint was the last to write, or an older state of this one is given: before
+        that one's job is fenced. Raises TakenOverError if it yields, or a third copy begins at the same time.
         """
-        self.query = settings.query
+        self.query, self._settings, self._host = settings.query, settings, socket.gethostname()
+        self.token = f"{self._host} process {os.getpid()} {uuid4().hex[:8]}"
         driver = replace(settings, query=f"{settings.query}.driver")
         for marker in read_markers(driver, [0], "read_uncommitted").values():
-            marker.check(driver, marker.done, 1)
+            marker.check(driver, planned(), 1)
+        former = self._ownership()
+        if yields and self._host in former.lost:
+            self._yield_to(former, driver)
         self._writer = MarkedWriter(driver, 0)
         with open_consumer(settings.connection, settings.query) as consumer:
             self._group = consumer.consumer_group_metadata()
+        with self._owned():
+            self._leave_token(former)
 
     def check(self, batch_id: int) -> None:
-        """Raises ProgressError if `batch_id` of this checkpoint can't follow on what was committed last."""
+        """Raises ProgressError if `batch_id` of this checkpoint can't follow on what was committed last, and
+        TakenOverError if another copy of this job has begun: before anything of the batch is written."""
         if self._writer.marker:
             self._writer.marker.check(self._writer.settings, batch_id, 1)
+        with self._owned():
+            self._writer.confirm()
 
     def commit(self, batch_id: int, end: Offsets, watermarks: Iterable[Row] = ()) -> None:
         """Commit the batch that ends at the offsets `end`; does nothing if an earlier attempt did.
 
         Raises TakenOverError if another copy of this job runs.
         """
-        try:
+        with self._owned():
             if self._writer.begin_batch(batch_id, 1):
                 self._writer.produce(watermarks)
                 self._writer.send_offsets(topic_partitions(end), self._group)
                 self._writer.commit()
+
+    def check_owner(self) -> None:
+        """Raises TakenOverError if another copy of this job has begun since."""
+        if (owner := self._ownership()).token != self.token:
+            raise self._taken_over(owner)
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Turns the error of a fenced writer into TakenOverError, unless the broker fenced a slow transaction."""
+        try:
+            yield
         except KafkaException as error:
             self._writer.abandon()
-            if error.args[0].code() not in _FENCED:
-                raise
-            raise TakenOverError(f"{self.query}: another copy of this job runs; stop one of them") from error
+            if error.args[0].code() in FENCED:
+                self.check_owner()
+            raise
+
+    def _yield_to(self, owner: Ownership, driver: ProgressSettings) -> None:
+        """Raises TakenOverError if the owner, which has taken over from a copy on this host, commits batches.
+
+        A container that is always started again would take over from it in turns for ever.
+        """
+        before, deadline = _done(driver), time.monotonic() + WATCH_SECONDS
+        while time.monotonic() < deadline:
+            if _done(driver) > before:
+                raise self._taken_over(owner)
+            time.sleep(1)
+
+    def _taken_over(self, owner: Ownership) -> TakenOverError:
+        return TakenOverError(f"{self.query}: another copy of this job runs on {owner.token or '?'}; stop one of them")
+
+    def _leave_token(self, former: Ownership) -> None:
+        metadata = former.passed_to(self.token, self._host).format()
+        with self._tokens() as consumer:
+            group = consumer.consumer_group_metadata()
+        self._writer.begin()
+        self._writer.send_offsets([TopicPartition(*self._place, 0, metadata=metadata)], group)
+        self._writer.commit()
+
+    def _ownership(self) -> Ownership:
+        with self._tokens() as consumer:
+            wanted = [TopicPartition(*self._place)]
+            (found,) = retrying(self._settings.retry_seconds)(lambda: fetch_committed(consumer, wanted))
+        return Ownership.parse(found.metadata or "")
+
+    def _tokens(self) -> AbstractContextManager[Consumer]:
+        return open_consumer(self._settings.connection, f"{self.query}.owner")
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._settings.progress_topic, 0
+
+
+def _done(driver: ProgressSettings) -> int:
+    return max((marker.done for marker in read_markers(driver, [0], "read_uncommitted").values()), default=0)

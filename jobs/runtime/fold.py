@@ -7,7 +7,7 @@ affordable: Spark's cost is per group, not per row.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
@@ -28,13 +28,13 @@ KEY = ("shard", "salt")  # of a shard's state
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
 
 _OUTPUT = (
-    "topic string, shard int, key string, value binary, time_unix_nano long,"
-    " headers array<struct<key:string,value:binary>>"
+    "topic string, shard int, by_key boolean, key string, value binary, time_unix_nano long,"
+    " headers array<struct<key:string,value:binary>>, note string"
 )
 
 
 def fold_partitions(frame: DataFrame, opener: Opener, caches: Caches = of_this_worker) -> DataFrame:
-    """Fold a stream of Kafka rows shard by shard; columns topic, shard, key, value, time_unix_nano, headers."""
+    """Fold a stream of Kafka rows shard by shard; columns as in `_OUTPUT`."""
     return _folded(frame, _Shards(opener, caches), F.col("partition"))
 
 
@@ -44,8 +44,9 @@ def fold_topic(frame: DataFrame, opener: Opener, caches: Caches = of_this_worker
 
 
 def _folded(frame: DataFrame, shards: "_Shards", shard: Column) -> DataFrame:
+    timestamp = F.unix_millis("timestamp").alias("timestamp_ms")
     return (
-        frame.select(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value")
+        frame.select(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value", timestamp)
         .groupBy(*KEY)
         .transformWithStateInPandas(shards, _OUTPUT, "append", "none")
     )
@@ -69,7 +70,7 @@ class _Shards(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: object) -> Iterator[pd.DataFrame]:
         """All new records of a shard."""
         shard, records = int(key[0]), pd.concat(list(rows)).sort_values(["partition", "offset"], kind="stable")
-        lists = (records[name].tolist() for name in ("offset", "value", "partition"))
+        lists = (records[name].tolist() for name in ("offset", "value", "partition", "timestamp_ms"))
         batch = Input(records["topic"].iloc[0], shard, *lists)
         task, known = TaskContext.get(), self.version.get()
         assert task
@@ -128,21 +129,29 @@ def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
         {
             "topic": [o.topic for o in outputs],
             "shard": [shard] * len(outputs),
+            "by_key": [o.by_key for o in outputs],
             "key": [o.key for o in outputs],
             "value": [o.value for o in outputs],
             "time_unix_nano": [o.time_unix_nano for o in outputs],
             "headers": [[{"key": k, "value": v} for k, v in o.headers] for o in outputs],
+            "note": [o.note for o in outputs],
         }
     )
 
 
-def to_records(frame: DataFrame, topic: str, *, same_partition: bool) -> DataFrame:
-    """Address a fold's output to `topic`: into the shard's own partition, so that watermarks stay true, or by key."""
+def to_records(frame: DataFrame, topics: Mapping[str, str], *, same_partition: bool) -> DataFrame:
+    """Address a fold's output: into the shard's own partition, so that watermarks stay true, or by key.
+
+    `topics` are the names, by their keys in the map, of those that the fold writes; the first is its usual one.
+    """
+    names = F.create_map(*(F.lit(text) for pair in topics.items() for text in pair))
+    shard = F.when(~F.col("by_key"), F.col("shard")) if same_partition else F.lit(None).cast("int")
     return frame.select(
-        F.coalesce("topic", F.lit(topic)).alias("topic"),
-        (F.col("shard") if same_partition else F.lit(None).cast("int")).alias("partition"),
+        F.element_at(names, F.coalesce("topic", F.lit(next(iter(topics))))).alias("topic"),
+        shard.alias("partition"),
         "key",
         "value",
         F.expr("time_unix_nano div 1000000").alias("timestamp_ms"),
         "headers",
+        "note",
     )

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import structlog
 from pydantic_settings import BaseSettings
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.kafka.sizes import largest_mean_bytes
 from connectors.sinks.kafka import SinkSettings, TransactionalSink, WriteSummary
 from infra.contract.jobs import Job
 from infra.contract.topics import Topic, TopicMap
@@ -20,6 +22,8 @@ from jobs.runtime.fold import fold_partitions, fold_topic, to_records
 from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 from jobs.runtime.shard_state import Opener
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Context:
             source: the name of the source in the checkpoint, so that others can be added later.
             topics: the topics to read.
             headers: whether the rows have Kafka's headers.
-            bounded: whether a micro-batch has at most settings.max_offsets_per_trigger records.
+            bounded: whether a micro-batch has at most settings.max_offsets_per_trigger records, and about
+                settings.max_batch_bytes.
             seconds: the trigger interval, if not settings.trigger_seconds; the bound is larger in proportion.
         """
         settings, replay = self.settings, self.settings.replay
@@ -71,7 +76,15 @@ class Context:
     def _batch_records(self, names: Sequence[str], seconds: float) -> int:
         settings, seconds = self.settings, seconds or self.settings.trigger_seconds
         largest = math.ceil(settings.max_offsets_per_trigger * max(1, seconds / settings.trigger_seconds))
-        return settings.replay.batch_records(names, largest, seconds)
+        return min(settings.replay.batch_records(names, largest, seconds), self._affordable(names, largest))
+
+    def _affordable(self, names: Sequence[str], largest: int) -> int:
+        """How many records of these topics a batch may hold by their bytes."""
+        bound, mean = self.settings.max_batch_bytes, largest_mean_bytes(self.settings.kafka_bootstrap, names)
+        records = max(1, int(bound / mean)) if mean else largest
+        if records < largest:
+            log.info("batches bounded by bytes", topics=names, mean_bytes=round(mean), records=records)
+        return records
 
 
 class Sink(Protocol):
@@ -133,7 +146,7 @@ class Implementation(Protocol):
 
 @dataclass(frozen=True)
 class Transform:
-    """The implementation of a job without state.
+    """The implementation of a job without state; its own settings, if it has any, are the context's `own`.
 
     Attributes:
         streams: the topics of each stream that `build` reads, by the stream's name in the checkpoint.
@@ -146,7 +159,7 @@ class Transform:
     each_batch: Callable[[Context], BatchTransform]
 
     def check_settings(self, own: BaseSettings | None, topics: TopicMap) -> None:
-        """Does nothing: a transform has no settings of its own."""
+        """Does nothing: the fields of the settings class check themselves, and there is no state to open."""
 
     def sources(self, job: Job, topics: TopicMap) -> Sources:
         """The declared streams."""
@@ -199,5 +212,6 @@ class Fold:
         rows = context.stream(source, read)
         fold = fold_topic if self.whole_topic else fold_partitions
         folded = fold(rows, self.opener(context.own, context.topics))
-        records = to_records(folded, context.topics[job.writes[0]].name, same_partition=not self.whole_topic)
+        names = {key: context.topics[key].name for key in job.writes}
+        records = to_records(folded, names, same_partition=not self.whole_topic)
         return [Query(job.name, records, TransactionalSink, context.settings.trigger_seconds)]

@@ -27,7 +27,12 @@ STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LA
 LAG = Gauge("kappa_lag_records", "Consumer lag: records not yet read", ("job", "topic", "partition"))
 LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last micro-batch ended, Unix seconds", _LABELS)
 DROPPED = Gauge("kappa_dropped_by_watermark_rows", "Rows that Spark dropped as late: 0, or the job stops", _LABELS)
-NOTED_ROWS = Counter("kappa_noted_rows", "Rows with a note: a dead letter's code, unknown_machine", ("job", "note"))
+NOTED_ROWS = Counter(
+    "kappa_noted_rows", "Rows with a note, by job: a dead letter's code, cut, late, unknown_machine", ("job", "note")
+)
+REFUSED = Gauge(
+    "kappa_application_refused", "1: it ended for what a person must decide, and stays down", ("application",)
+)
 SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of retried micro-batches that were committed before", ("job",))
 
 

@@ -22,44 +22,64 @@ from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, waterma
 
 def start_query(query: Query, context: Context, gate: Gate) -> StreamingQuery:
     """Start a query from its checkpoint; the gate can hold back its micro-batches."""
-    settings = context.settings
-    return (
-        query.frame.writeStream.queryName(settings.query_of(query.name))
-        .option("checkpointLocation", settings.checkpoint_of(query.name))
-        .trigger(processingTime=f"{int(query.trigger_seconds * 1000)} milliseconds")
-        .foreachBatch(gate.guard(query.name, BatchWriter(query, context).write))
-        .start()
-    )
+    run = QueryRun(query, context, gate)
+    run.take_over()
+    return run.start()
+
+
+class QueryRun:
+    """One query of a process: takes over from another copy of the job, then starts. Both may be repeated."""
+
+    def __init__(self, query: Query, context: Context, gate: Gate) -> None:
+        self.query, self.context, self.gate = query, context, gate
+        self.writer: BatchWriter | None = None
+
+    def take_over(self, *, yields: bool = True) -> None:
+        """Become the copy that writes; see BatchCommitter for `yields`.
+
+        Raises ProgressError if the checkpoint isn't the one that was written from.
+        """
+        self.writer = BatchWriter(self.query, self.context, yields=yields)
+
+    def start(self) -> StreamingQuery:
+        """Start from the checkpoint, which no other copy can plan far beyond since `take_over`."""
+        assert self.writer
+        query, settings = self.query, self.context.settings
+        return (
+            query.frame.writeStream.queryName(settings.query_of(query.name))
+            .option("checkpointLocation", settings.checkpoint_of(query.name))
+            .trigger(processingTime=f"{int(query.trigger_seconds * 1000)} milliseconds")
+            .foreachBatch(self.gate.guard(query.name, self.writer.write))
+            .start()
+        )
+
+    def check_owner(self) -> None:
+        """Raises TakenOverError if another copy of the job has begun since."""
+        assert self.writer
+        self.writer.committer.check_owner()
 
 
 class BatchWriter:
     """Writes and commits the micro-batches of one query, idempotently: a retried one changes nothing."""
 
-    def __init__(self, query: Query, context: Context) -> None:
+    def __init__(self, query: Query, context: Context, *, yields: bool) -> None:
         self.query, self.context = query, context
         self.checkpoint = Checkpoint(context.spark, context.settings.checkpoint_of(query.name))
         self.watermarks = WatermarkWriter(query.job, context, query.watermarks) if query.watermarks else None
-        self._opened: tuple[Sink, BatchCommitter] | None = None
+        identity = sink_settings(query.name, self.checkpoint, context.settings)
+        self.committer = BatchCommitter(identity, self.checkpoint.planned, yields=yields)
+        self.sink: Sink = query.sink(identity)
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Write one micro-batch and commit it; sink and committer both skip what an earlier attempt has done."""
-        sink, committer = self._open()
-        committer.check(batch_id)
-        summary = sink.write(self.query.each_batch(frame) if self.query.each_batch else frame, batch_id)
+        self.committer.check(batch_id)
+        summary = self.sink.write(self.query.each_batch(frame) if self.query.each_batch else frame, batch_id)
         reach("written")
         end = self.checkpoint.end_offsets(batch_id)
         watermarks = self.watermarks.after(end, summary.source_timestamps) if self.watermarks else ()
-        committer.commit(batch_id, end, watermarks)
+        self.committer.commit(batch_id, end, watermarks)
         reach("committed")
         metrics.observe_write(self.query.job, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
-
-    def _open(self) -> tuple[Sink, BatchCommitter]:
-        """Sink and committer, opened at the first micro-batch: only then has Spark given the checkpoint its id."""
-        if self._opened is None:
-            identity = sink_settings(self.query.name, self.checkpoint, self.context.settings)
-            committer = BatchCommitter(identity)  # before the sink: it fences another copy of this job
-            self._opened = self.query.sink(identity), committer
-        return self._opened
 
 
 def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:
@@ -67,7 +87,7 @@ def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> Sin
     return SinkSettings(
         settings.kafka_bootstrap,
         settings.query_of(query),
-        checkpoint.run(),
+        checkpoint.begin(),
         transaction_timeout_ms=settings.transaction_timeout_seconds * 1000,
         client=settings.client(),
         java_client=settings.java(),

@@ -8,15 +8,19 @@ from operator import or_
 from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from infra.contract.offsets import NestedOffsets, Offsets, StoredOffsets, to_nested
 from infra.contract.schemas import SCHEMAS
 from infra.contract.topics import Topic
+from infra.errors import UserError
+from jobs.runtime.condition import Condition, parse
 
 # Where a record stood before it was restored from the archive.
 OFFSET_HEADER = "kappa.offset"
 # A format that had no backlog when the replay was planned still gets this part of a batch.
 LEAST_SHARE = 0.02
+SHOWN = 200  # characters of a condition that is refused
 
 
 class Replay(BaseModel):
@@ -27,7 +31,7 @@ class Replay(BaseModel):
     start: StoredOffsets = {}
     end: StoredOffsets = {}
     backlog: dict[str, int] = {}  # records from the start to the end, or to what was the end when it was planned
-    where: str | None = None  # a Spark SQL condition on the record's fields; watermarks always pass
+    where: str | None = None  # a condition (condition.py) on the record; watermarks always pass
     max_rate: int | None = None  # records a second
     restored: dict[str, str] = {}  # topics filled from the archive -> those whose records they hold
 
@@ -78,7 +82,7 @@ class Replay(BaseModel):
             end, names = to_nested(self.end), self.subscribed([topic.name for topic in topics])
             rows = rows.where(_is_before({name: end[name] for name in names}))
         rows = self.as_was(rows)
-        return rows.transform(matching, topics[0], self.where) if self.where else rows
+        return rows.transform(matching, topics, self.where) if self.where else rows
 
 
 def _is_before(end: NestedOffsets) -> Column:
@@ -90,10 +94,23 @@ def _is_before(end: NestedOffsets) -> Column:
     return reduce(or_, bounds)
 
 
-def matching(rows: DataFrame, topic: Topic, where: str) -> DataFrame:
-    """Kafka's rows of a topic whose record meets an SQL condition, its watermarks, and what is for many machines."""
-    assert topic.schema_name
-    record = F.from_json(F.col("value").cast("string"), SCHEMAS[topic.schema_name])
-    fields = rows.withColumn("record", record).select("*", "record.*")
-    always = F.col("watermark_unix_nano").isNotNull() | F.col("machine").contains("*")
-    return fields.where(always | F.expr(where)).select(*rows.columns)
+def matching(rows: DataFrame, topics: Sequence[Topic], where: str) -> DataFrame:
+    """Kafka's rows of a topic whose record meets a condition, its watermarks, and what is for many machines.
+
+    Raises UserError if the condition can't be used.
+    """
+    meets, schema = check_condition(where, topics)
+    record = F.from_json(F.col("value").cast("string"), schema)
+    always = F.col("record.watermark_unix_nano").isNotNull() | F.col("record.machine").contains("*")
+    return rows.withColumn("record", record).where(always | meets(F.col("record"))).select(*rows.columns)
+
+
+def check_condition(where: str, topics: Sequence[Topic]) -> tuple[Condition, StructType]:
+    """A condition on the records of a job's input, and their schema. Raises UserError if it can't be used."""
+    try:
+        schema = SCHEMAS.get(topics[0].schema_name or "")
+        if schema is None or len(topics) > 1:
+            raise UserError("collectors' records have no common fields; use --job statistics, it reads `events`")
+        return parse(where, schema), schema
+    except UserError as error:
+        raise UserError(f"--where {where[:SHOWN]!r}: {error}") from None

@@ -18,10 +18,12 @@ from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.runtime import metrics
+from jobs.runtime.copies import Copies
 from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context, Implementation, job_of
 from jobs.runtime.metrics import MetricsServer
-from jobs.runtime.query import start_query
+from jobs.runtime.query import QueryRun
+from jobs.runtime.replay import check_condition
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
@@ -29,6 +31,7 @@ log = structlog.get_logger()
 
 Queries = dict[str, StreamingQuery]
 Starter = Callable[[SparkSession, Gate], Queries]
+Restart = Callable[[str, Exception], StreamingQuery | None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,9 @@ class PlannedJob:
     own: BaseSettings | None = None
 
     def check(self, topics: TopicMap) -> None:
-        """Raises UserError if its own settings make no sense, before Spark is started for it."""
+        """Raises UserError if its settings or the plan's condition make no sense, before Spark is started for it."""
+        if where := self.settings.replay.where:
+            check_condition(where, self.job.inputs(topics))
         if self.job.uses_spark:
             self.job.implementation().check_settings(self.own, topics)
 
@@ -57,18 +62,21 @@ def run_application(
     streaming = [one for one in jobs if one.job.uses_spark]
     services = [one for one in jobs if not one.job.uses_spark]
 
+    copies = Copies()
+
     def start(spark: SparkSession, gate: Gate) -> Queries:
-        return {name: query for one in streaming for name, query in _start(one, spark, topics, gate).items()}
+        return copies.start([run for one in streaming for run in _runs(one, spark, topics, gate)])
 
     queries: Queries = {}
+    refused: dict[str, str] = {}  # services that ended with a UserError, while the queries go on
     with (
-        MetricsServer(settings, lambda: unhealthy(queries) if streaming else None),
+        MetricsServer(settings, lambda: unhealthy(queries, refused) if streaming else None),
         ThreadPoolExecutor(len(services) or 1) as threads,
     ):
-        running = [threads.submit(_serve, one, topics, stop) for one in services]
+        running = [threads.submit(_serve, one, topics, stop, refused if streaming else None) for one in services]
         try:
             if streaming:
-                run_queries(name, start, settings, queries, stop)
+                run_queries(name, start, settings, queries, stop, restart=copies.restart)
         finally:
             if streaming:
                 stop.set()
@@ -76,25 +84,49 @@ def run_application(
             service.result()
 
 
-def _serve(planned: PlannedJob, topics: TopicMap, stop: threading.Event) -> None:
-    """Run a job that doesn't use Spark; when it ends, the application stops."""
+def _serve(planned: PlannedJob, topics: TopicMap, stop: threading.Event, refused: dict[str, str] | None) -> None:
+    """Run a job that doesn't use Spark; when it ends, the application stops.
+
+    If it ends for what a person must decide, the jobs beside it go on, and `refused` says why it doesn't run.
+    """
+    others_go_on = False
     try:
         planned.job.implementation()(planned.settings, topics, stop)
+    except UserError as error:
+        if refused is not None:
+            others_go_on = True
+            refused[planned.job.name] = str(error)
+            metrics.REFUSED.labels(planned.job.name).set(1)
+            log.error("job stays down", job=planned.job.name, reason=str(error))
+        raise
     finally:
-        stop.set()
+        if not others_go_on:
+            stop.set()
 
 
-def _start(planned: PlannedJob, spark: SparkSession, topics: TopicMap, gate: Gate) -> Queries:
+def _runs(planned: PlannedJob, spark: SparkSession, topics: TopicMap, gate: Gate) -> list[QueryRun]:
     context = Context(spark, planned.settings, topics, planned.own)
     implementation: Implementation = planned.job.implementation()
-    queries = implementation.queries(planned.job, context)
-    return {query.name: start_query(query, context, gate) for query in queries}
+    return [QueryRun(query, context, gate) for query in implementation.queries(planned.job, context)]
 
 
-def run_queries(application: str, start: Starter, settings: Settings, queries: Queries, stop: threading.Event) -> None:
+def _none(_name: str, _failure: Exception) -> None:
+    """Restarts no query."""
+
+
+def run_queries(
+    application: str,
+    start: Starter,
+    settings: Settings,
+    queries: Queries,
+    stop: threading.Event,
+    *,
+    restart: Restart = _none,
+) -> None:
     """Start an application's queries, watch them until `stop`, then let their micro-batches end.
 
-    `queries` is filled with the started queries, for the health check. Raises the exception that a query failed with.
+    `queries` is filled with the started queries, for the health check. `restart` may start a failed one again. Raises
+    the exception that a query failed with.
     """
     spark = open_session(settings.query_of(application), settings)
     gate = Gate()
@@ -103,20 +135,33 @@ def run_queries(application: str, start: Starter, settings: Settings, queries: Q
         log.info("started", application=application, queries=sorted(queries))
         watch = ProgressWatch(gate)
         while not stop.wait(0.5):
-            for name, query in queries.items():
-                watch.check(name, query)
+            for name, query in list(queries.items()):
+                try:
+                    watch.check(name, query)
+                except Exception as failure:
+                    again = restart(name, failure)
+                    if again is None:
+                        raise
+                    gate.failure, queries[name] = None, again
         _drain(application, queries, gate, settings)
     finally:
         gate.release()
         spark.stop()
 
 
-def unhealthy(queries: Mapping[str, StreamingQuery]) -> str | None:
-    """Why the application isn't healthy: it has not started its queries, or some have ended; None if it is."""
+def unhealthy(queries: Mapping[str, StreamingQuery], refused: Mapping[str, str] = {}) -> str | None:
+    """Why the application isn't healthy: it has not started its queries, or some have ended; None if it is.
+
+    `refused` are jobs beside them that have ended for what a person must decide.
+    """
     if not queries:
         return "starting"
     dead = [name for name, query in queries.items() if not query.isActive]
-    return f"not running: {', '.join(dead)}" if dead else None
+    reasons = [
+        *([f"not running: {', '.join(dead)}"] if dead else []),
+        *(f"{job}: {why}" for job, why in refused.items()),
+    ]
+    return "; ".join(reasons) or None
 
 
 class DroppedRowsError(Exception):

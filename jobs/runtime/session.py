@@ -22,11 +22,9 @@ _COMPILER = (
 )
 _JAVA = f"{_GC} {_COMPILER}"
 
-# On a local disk, the default starts `readlink` for each file that it renames: ten processes a second in the chain.
-_LOCAL_CHECKPOINTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-    "FileSystemBasedCheckpointFileManager"
-}
+# On a local disk, the default starts `readlink` for each file that it renames: ten processes a second in the chain. And
+# two copies of a job could plan one batch, each in its own way.
+_LOCAL_CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "kappa.LocalCheckpoint"}
 
 _FIXED = {
     "spark.ui.enabled": "false",

@@ -46,6 +46,8 @@ class Settings(KafkaSecurity):
     # Bounds a batch, and with it the memory of a job that has a backlog.
     # So many scrapes of 31 points are 15 s of 100,000 events/s; with one event a record it must be 31 times as many.
     max_offsets_per_trigger: int = Field(50_000, gt=0)
+    # Bounds a batch too, by what records at a few places of the log have on average when a job starts.
+    max_batch_bytes: int = Field(256 * 1024**2, ge=1024**2)
     # Fixed for the life of a checkpoint, as state is partitioned by it. About one a core.
     shuffle_partitions: int = Field(2, gt=0)
     transaction_timeout_seconds: int = Field(600, ge=10, le=900)  # a batch must end within it

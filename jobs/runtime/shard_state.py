@@ -6,15 +6,29 @@ the order of its log, and dumped again. The runtime (`jobs.runtime.fold`) decide
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Protocol
+from itertools import pairwise, repeat
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import orjson
 
+from infra.contract import dead_letters
+from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
 from infra.contract.watermarks import watermark_value
 from jobs.runtime.packed_state import Parts
 
 PIECE_BYTES = 32 * 2**20  # of records, which take more while they are folded
+LATEST_MILLI = 7_258_118_400_000  # the year 2200: no record has a later time, so that sums of times fit into 64 bits
+
+
+Rejected = tuple["Message", InvalidRecordError]  # a record that can't be used, and why
+
+
+class Message(NamedTuple):
+    """A record as it stands in a partition. The value may be absent, as anyone may write that to Kafka."""
+
+    source: Source
+    value: bytes | None
 
 
 @dataclass(frozen=True)
@@ -24,42 +38,72 @@ class Input:
     topic: str
     shard: int
     offsets: Sequence[int]
-    values: Sequence[bytes]
-    partitions: Sequence[int] = ()  # of each record, where several are folded together
+    values: Sequence[bytes | None]
+    partitions: Sequence[int] = ()  # of each record; by default the shard's
+    timestamps: Sequence[int] = ()  # Kafka's, in ms, of each record; by default later than any time
+
+    def messages(self) -> Iterator[Message]:
+        """Its records, one by one."""
+        timestamps, partitions = self.timestamps or repeat(LATEST_MILLI), self.partitions or repeat(self.shard)
+        places = zip(partitions, self.offsets, timestamps, strict=False)
+        for (partition, offset, timestamp), value in zip(places, self.values, strict=True):
+            yield Message(Source(self.topic, partition, offset, timestamp), value)
 
     def part(self, begin: int, end: int) -> "Input":
         """Its records from `begin` to before `end`."""
-        cut = slice(begin, end)
-        return replace(self, offsets=self.offsets[cut], values=self.values[cut], partitions=self.partitions[cut])
+        columns = {name: getattr(self, name)[begin:end] for name in ("offsets", "values", "partitions", "timestamps")}
+        return replace(self, **columns)
 
     def in_pieces(self, piece_bytes: int = PIECE_BYTES) -> Iterator["Input"]:
         """The batch in pieces of about so many bytes, at least one.
 
         Spark bounds a batch by its records, but of a backlog each record of `events` has a thousand data points.
         """
-        piece = np.cumsum([0, *map(len, self.values)])[:-1] // piece_bytes
+        piece = np.cumsum([0, *(len(value or b"") for value in self.values)])[:-1] // piece_bytes
         cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
         return (self.part(begin, end) for begin, end in pairwise(cuts))
 
 
 @dataclass(frozen=True)
 class Output:
-    """A record to write: its key, JSON, event time, headers, and its topic if that isn't the fold's usual one."""
+    """A record to write.
+
+    Attributes:
+        key: its key; None for a watermark record.
+        value: its JSON.
+        time_unix_nano: its event time, which becomes its Kafka timestamp.
+        headers: its headers.
+        topic: the key of its topic in the map, if that isn't the fold's usual one.
+        by_key: whether its key decides the partition; else it goes into the shard's own.
+        note: as what it is counted: a dead letter's code, `late`.
+    """
 
     key: str | None
     value: bytes
     time_unix_nano: int
     headers: tuple[tuple[str, bytes], ...] = ()
     topic: str | None = None
+    by_key: bool = False
+    note: str | None = None
 
     @classmethod
     def of_watermark(cls, time_unix_nano: int) -> "Output":
         """The watermark record that says that no older record follows in this shard."""
         return cls(None, watermark_value(time_unix_nano), time_unix_nano)
 
+    @classmethod
+    def of_rejected(cls, stage: str, message: Message, error: InvalidRecordError) -> "Output":
+        """The dead letter of a record that the fold of the job `stage` can't use."""
+        source = message.source
+        value = orjson.dumps(dead_letter(stage, source, error, message.value))
+        time = source.timestamp_unix_milli * 1_000_000
+        return cls(source.name, value, time, topic=dead_letters.TOPIC, by_key=True, note=error.code)
+
 
 class ShardState(Protocol):
     """The unpacked state of one shard.
+
+    No record makes it raise: each is checked before anything of it is taken, and may become a dead letter.
 
     How the log is cut must not show: `feed(a + b)` gives what `feed(a)` and `feed(b)` give, and a state that is opened
     from what another dumped goes on as the other would, byte for byte.

@@ -1,4 +1,8 @@
-"""Runs each application as a process of its own, and restarts those that fail, with backoff."""
+"""Runs each application as a process of its own, and restarts those that fail, with backoff.
+
+One that ends with the exit code of a UserError stays down, since a person must decide; the others go on. Its `/healthz`
+then says so, and `/metrics` has `kappa_application_refused`.
+"""
 
 import os
 import signal
@@ -7,12 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
+from infra.errors import UserError
+from jobs.runtime.metrics import REFUSED, MetricsServer
 from jobs.runtime.settings import Settings
 
 log = structlog.get_logger()
@@ -35,6 +41,7 @@ class Child:
     failures: int = 0
     started: float = 0.0
     due: float = field(default=0.0)
+    is_refused: bool = False  # it ended with USER_ERROR
 
     def start(self) -> None:
         """Start the process."""
@@ -47,19 +54,21 @@ class Child:
         self.started = time.monotonic()
         log.info("application started", application=self.application, pid=self.process.pid)
 
-    def restart_if_ended(self) -> int | None:
-        """Start or restart the process when it is due; returns its exit code if a restart can't help."""
+    def restart_if_ended(self) -> bool:
+        """Start or restart the process when it is due; returns whether it has just ended with USER_ERROR."""
+        if self.is_refused:
+            return False
         if self.process is None:
             if time.monotonic() >= self.due:
                 self.start()
-            return None
+            return False
         code = self.process.poll()
         if code is None:
-            return None
-        if code == USER_ERROR:
-            return code
-        self._plan_restart(code)
-        return None
+            return False
+        self.is_refused = code == USER_ERROR
+        if not self.is_refused:
+            self._plan_restart(code)
+        return self.is_refused
 
     def _plan_restart(self, code: int) -> None:
         # It has run, so the address is right: a broker that is down now is waited for.
@@ -87,18 +96,36 @@ def supervise(applications: Sequence[str], settings: Settings, stop: threading.E
     )
 
 
-def keep_running(children: Sequence[Child], settings: Settings, stop: threading.Event) -> int:
-    """Keep the children running until `stop`, or until one ends with USER_ERROR; then stop all. Gives the exit code."""
-    code = 0
-    try:
-        while not stop.wait(0.2):
-            refused = [found for child in children if (found := child.restart_if_ended()) is not None]
-            if refused:
-                code = refused[0]
-                break
-    finally:
-        _stop(children, settings.drain_seconds + 30)
-    return code
+def keep_running(
+    children: Sequence[Child], settings: Settings, stop: threading.Event, *, together: bool = False
+) -> int:
+    """Keep the children running until `stop`, or until all of them have ended with USER_ERROR; then stop all.
+
+    With `together`, one that ends so is enough. Returns the exit code: USER_ERROR if one has ended with it.
+    """
+    with ExitStack() as signs:
+        try:
+            while not stop.wait(0.2):
+                for child in [child for child in children if child.restart_if_ended()]:
+                    _put_up_sign(child, settings, signs)
+                down = [child for child in children if child.is_refused]
+                if len(down) == len(children) or (together and down):
+                    break
+        finally:
+            _stop(children, settings.drain_seconds + 30)
+    return USER_ERROR if any(child.is_refused for child in children) else 0
+
+
+def _put_up_sign(child: Child, settings: Settings, signs: ExitStack) -> None:
+    """Say that a child stays down: in the log, and where its own metrics and health were."""
+    reason = f"{child.application} ended with exit code {USER_ERROR}: a person must decide; its last line says what"
+    log.error("application stays down", application=child.application, code=USER_ERROR, reason=reason)
+    REFUSED.labels(child.application).set(1)
+    if port := int(child.environment.get("KAPPA_METRICS_PORT", "0")):
+        try:
+            signs.enter_context(MetricsServer(settings.model_copy(update={"metrics_port": port}), lambda: reason))
+        except UserError as error:  # somebody else has the port by now
+            log.warning("no metrics of the application that stays down", reason=str(error))
 
 
 def _environment(settings: Settings, number: int) -> dict[str, str]:

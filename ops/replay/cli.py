@@ -59,7 +59,9 @@ def start(
     begin: Annotated[str, typer.Option("--from", help="A time, earliest, or savepoint:NAME.")] = "earliest",
     until: Annotated[str, typer.Option("--to", help="A time, latest, or follow.")] = "follow",
     changes: Annotated[list[str] | None, typer.Option("--set", help="job.setting=value; may be repeated.")] = None,
-    where: Annotated[str | None, typer.Option(help="A Spark SQL condition on the records that are read.")] = None,
+    where: Annotated[
+        str | None, typer.Option(help="A condition on the records that are read, such as machine like 'vm-%'.")
+    ] = None,
     max_rate: Annotated[int | None, typer.Option(min=1, help="Records a second to read at most.")] = None,
     base: Annotated[str | None, typer.Option(help="Whose topics to read. [the promoted generation]")] = None,
     ref: Annotated[str | None, typer.Option(help="The git commit whose code it runs. [the present code]")] = None,

@@ -70,16 +70,22 @@ class Diff:
 def differing_topics(first: TopicMap, second: TopicMap, jobs: Collection[str]) -> dict[str, tuple[str, str]]:
     """The topics that can be compared: by their key in the map, the names of the two generations' own topics.
 
-    `jobs` are those that both generations run: a topic that other jobs write too (`events.rejected`: enrichment and
-    indexer) is incomplete without them. Topics that are not archived are left out: provisional results depend on when
+    `jobs` are those that both generations run: a topic that other jobs write too (`events.rejected`: nearly all) is
+    incomplete without them. Topics that are not archived are left out: provisional results depend on when
     watermarks arrived.
     """
     return {
         key: (first[key].name, second[key].name)
         for key, topic in first.topics.items()
         if topic.archive != "none" and first[key].name != second[key].name
-        if (writers := {*JOBS.writers(key)}) and writers <= {*jobs}
+        if (writers := _needed_writers(key)) and writers <= {*jobs}
     }
+
+
+def _needed_writers(key: str) -> set[str]:
+    """The jobs without which a topic is incomplete: an optional one counts only where no other writes the topic."""
+    writers = JOBS.writers(key)
+    return {name for name in writers if not JOBS[name].optional} or {*writers}
 
 
 def diff(
@@ -134,9 +140,15 @@ def _events(record: Record) -> Iterator[tuple[int, Record]]:
 
 
 def _comparable(record: Record, derived: set[str]) -> Record:
-    """A record without its offset in a derived topic: that depends on the number of watermarks between the records."""
+    """A record without its offset in a derived topic: that depends on the number of watermarks between the records.
+
+    The id of a dead letter that another stage than enrichment made has that offset in it.
+    """
     source = record.get("source")
-    return {k: v for k, v in record.items() if k != "source"} if source and source["topic"] in derived else record
+    if not source or source["topic"] not in derived:
+        return record
+    kept = {name: value for name, value in record.items() if name != "source"}
+    return kept | {"id": f"{record['stage']}/{record['code']}"} if "stage" in record else kept
 
 
 def _digest(record: Record) -> bytes:

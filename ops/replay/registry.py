@@ -4,23 +4,39 @@ The topic is compacted by key: a generation's name has its plan and state, `@pro
 Everything else (aliases, the Delta pointer, the processes that run) is derived from it and can be corrected by it.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict
+import structlog
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from connectors.kafka import admin
 from connectors.kafka.producer import write_now
 from connectors.kafka.reader import read_topic
-from infra.contract.topics import LIVE, TopicMap
+from infra.contract.topics import GENERATION, LIVE, TopicMap
 from infra.errors import UserError
+from infra.settings import describe
 from jobs.runtime.replay import Replay
 from jobs.table import JOBS
 
 TOPIC = "generations"
 PROMOTED = "@promoted"
 CHAIN = JOBS.enabled()  # the jobs of a generation that runs everything but what is optional
+LONGEST_LINEAGE = 50  # generations that a generation reads from
+_LONGEST_REASON = 300  # of what is said about a record: it repeats what is wrong
+
+log = structlog.get_logger()
+
+Name = Annotated[str, Field(pattern=f"^{GENERATION}$")]  # part of the names of topics, folders and indices
+
+
+def _known_job(name: str) -> str:
+    if name not in JOBS.names():
+        raise ValueError(f"there are {', '.join(JOBS.names())}")
+    return name
 
 
 class Generation(BaseModel):
@@ -28,18 +44,32 @@ class Generation(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    name: str
-    base: str
-    jobs: tuple[str, ...]
+    name: Name
+    base: Name
+    jobs: Annotated[tuple[Annotated[str, AfterValidator(_known_job)], ...], Field(min_length=1)]
     begin: str = "earliest"  # as given
     until: str = "follow"
     begin_ms: int | None = None  # of a time
     source: Literal["kafka", "delta"] = "kafka"
     settings: dict[str, str] = {}  # `job.setting` -> value, as text
-    ref: str | None = None  # the commit whose code it runs
+    # The commit whose code it runs.
+    ref: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/@{}^~+-]*$", max_length=250)] = None
     savepoint: str | None = None
     replay: Replay = Replay()
     state: Literal["restoring", "replaying", "caught up", "dropped"] = "replaying"
+
+    @model_validator(mode="after")
+    def _knows_its_settings_and_topics(self) -> "Generation":
+        """What a plan sets are settings of its jobs, and what it has restored, and may delete, are its own topics."""
+        for name in self.settings:
+            job, dot, setting = name.partition(".")
+            known = JOBS[job].settings_class() if job in self.jobs else None
+            if dot and (known is None or setting not in known.model_fields):
+                raise ValueError(f"settings: {name!r} is no setting of its jobs")
+        for restored, original in self.replay.restored.items():
+            if restored != f"{original}.{self.name}":
+                raise ValueError(f"replay.restored: {restored!r} is no topic of its own")
+        return self
 
     @property
     def follows(self) -> bool:
@@ -72,8 +102,8 @@ class Promotion(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    generation: str = LIVE
-    previous: str | None = None
+    generation: Name = LIVE
+    previous: Name | None = None
 
 
 @dataclass
@@ -82,6 +112,7 @@ class Registry:
 
     generations: dict[str, Generation] = field(default_factory=dict)
     promotion: Promotion = field(default_factory=Promotion)
+    refused: dict[str, str] = field(default_factory=dict)  # generations without a record that can be used -> why
 
     @classmethod
     def read(cls, bootstrap: str) -> "Registry":
@@ -90,22 +121,68 @@ class Registry:
         Raises UserError if no broker answers.
         """
         admin.connect(bootstrap)
+        return cls.of((m.key() or b"", m.value() or b"") for m in read_topic(bootstrap, TOPIC))
+
+    @classmethod
+    def of(cls, records: Iterable[tuple[bytes, bytes]]) -> "Registry":
+        """From the topic's keys and values; a record that can't be used is logged, and leaves the one before it."""
         registry = cls()
-        latest = {(m.key() or b"").decode(): m.value() or b"" for m in read_topic(bootstrap, TOPIC)}
-        for key, value in latest.items():
-            if key == PROMOTED:
-                registry.promotion = Promotion.model_validate_json(value)
-            else:
-                registry.generations[key] = Generation.model_validate_json(value)
+        for key, value in records:
+            name = key.decode(errors="replace")
+            try:
+                registry._take(name, value)
+            except (ValidationError, UserError) as error:
+                reason = (describe(error) if isinstance(error, ValidationError) else str(error))[:_LONGEST_REASON]
+                log.warning("generation record skipped", generation=name[:_LONGEST_REASON], error=reason)
+                if re.fullmatch(GENERATION, name) and name != LIVE and name not in registry.generations:
+                    registry.refused[name] = reason
+        registry._refuse_circles()
         return registry
+
+    def _take(self, name: str, value: bytes) -> None:
+        if name == PROMOTED:
+            self.promotion = Promotion.model_validate_json(value)
+            return
+        found = Generation.model_validate_json(value)
+        if found.name != name or name == LIVE:
+            raise UserError(f"name={found.name!r}: is not the record's key, or that of the live generation")
+        self.generations[name] = found
+        self.refused.pop(name, None)
+
+    def _refuse_circles(self) -> None:
+        """A generation that reads, by others or not, from itself would be looked for without end."""
+        for name in list(self.generations):
+            seen, base = {name}, self.generations[name].base
+            while base in self.generations and base not in seen and len(seen) <= LONGEST_LINEAGE:
+                seen.add(base)
+                base = self.generations[base].base
+            if base in self.generations:
+                reason = f"base={self.generations[name].base}: leads back to it, or over more than {LONGEST_LINEAGE}"
+                log.warning("generation record skipped", generation=name, error=reason)
+                self.refused[name] = reason
+        for name in self.refused:
+            self.generations.pop(name, None)
+
+    def planned(self, name: str) -> Generation | None:
+        """The plan of a generation, None if nobody planned it.
+
+        Raises UserError if its record can't be used: its jobs must not run as if there were no plan.
+        """
+        if reason := self.refused.get(name):
+            raise UserError(
+                f"generation={name}: its record in the topic `{TOPIC}` can't be used ({reason}); "
+                "start another one by `kappa replay start`"
+            )
+        return self.generations.get(name)
 
     def find(self, name: str) -> Generation:
         """The plan of a generation; the live one is the whole chain. Raises UserError if there is no such one."""
         if name == LIVE:
             return Generation(name=LIVE, base=LIVE, jobs=CHAIN, state="caught up")
-        if name not in self.generations or self.generations[name].state == "dropped":
+        found = self.planned(name)
+        if found is None or found.state == "dropped":
             raise UserError(f"generation={name!r}: there is none; there are {', '.join(self.names)}")
-        return self.generations[name]
+        return found
 
     @property
     def names(self) -> list[str]:
@@ -114,18 +191,19 @@ class Registry:
 
     def topics(self, name: str, declared: TopicMap) -> TopicMap:
         """The map of topics of a generation; one without a plan runs the whole chain."""
-        generation = self.generations.get(name)
+        generation = self.planned(name)
         if name == LIVE or generation is None:
             return JOBS.topics_in(declared, name)
         return JOBS.topics_in(declared, name, generation.jobs, self.topics(generation.base, declared))
 
     def jobs(self, name: str) -> tuple[str, ...]:
         """The names of the jobs that a generation runs; one without a plan runs all that aren't optional."""
-        return self.generations[name].jobs if name in self.generations else CHAIN
+        found = self.planned(name)
+        return found.jobs if found else CHAIN
 
     def lineage(self, name: str) -> list[str]:
         """The names of a generation and of those that it reads from, directly or not."""
-        generation = self.generations.get(name)
+        generation = self.planned(name)
         partial = generation is not None and not {*CHAIN} <= {*generation.jobs}
         return [name, *(self.lineage(generation.base) if generation and partial else ())]
 

@@ -9,15 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
-
 from connectors.kafka import admin
 from connectors.kafka.offsets import Log
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.runtime.job_settings import load_job_settings
-from jobs.runtime.replay import matching
-from jobs.runtime.session import open_session
+from jobs.runtime.replay import check_condition
 from jobs.runtime.settings import Settings
 from jobs.runtime.supervisor import Child, keep_running
 from jobs.table import JOBS
@@ -43,7 +40,7 @@ def begin(generation: Generation, saved: Savepoint | None, registry: Registry, s
     topics = registry.topics(generation.name, load_topics(settings.topics_file))
     own = settings.model_copy(update={"generation": generation.name})
     if generation.replay.where:
-        _check_where(generation, topics, settings)
+        check_condition(generation.replay.where, inputs(generation.jobs[0], topics))
     if saved:
         savepoints.check_starts(saved, generation)
         job_settings = load_job_settings(JOBS[saved.job], generation.changes(saved.job))
@@ -54,17 +51,6 @@ def begin(generation: Generation, saved: Savepoint | None, registry: Registry, s
     if saved:
         savepoints.restore(saved, own, job_settings, topics)
     write(settings.kafka_bootstrap, generation)
-
-
-def _check_where(generation: Generation, topics: TopicMap, settings: Settings) -> None:
-    (topic,) = inputs(generation.jobs[0], topics)
-    spark = open_session("kappa.replay", settings)
-    try:
-        matching(spark.createDataFrame([], "value binary"), topic, str(generation.replay.where))
-    except AnalysisException as error:  # also of what can't be parsed
-        raise UserError(f"--where {generation.replay.where!r}: {str(error).splitlines()[0]}") from None
-    finally:
-        spark.stop()
 
 
 def prepare(generation: Generation, topics: TopicMap, settings: Settings) -> None:
@@ -88,7 +74,7 @@ def run(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) 
     ended = threading.Event()
 
     def supervise() -> None:
-        codes.append(keep_running(_children(watched), watched.settings, ended))
+        codes.append(keep_running(_children(watched), watched.settings, ended, together=True))
         stop.set()
 
     with _only_one(watched.settings):

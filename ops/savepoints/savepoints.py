@@ -4,17 +4,16 @@ A savepoint is a folder beside the checkpoints: `checkpoint/` is the copy; `save
 fits. It may be taken from a job that runs; the job doesn't notice.
 """
 
-import io
-import tarfile
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import orjson
 from confluent_kafka import TopicPartition
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 
@@ -22,8 +21,9 @@ from connectors.kafka.client import open_consumer, topic_partitions
 from connectors.kafka.markers import Marker, ProgressSettings, list_slots, read_markers
 from connectors.kafka.offsets import Log
 from infra.contract.offsets import StoredOffsets
-from infra.contract.topics import LIVE, TopicMap
+from infra.contract.topics import GENERATION, LIVE, TopicMap
 from infra.errors import UserError
+from infra.settings import describe
 from jobs.runtime.fold import KEY
 from jobs.runtime.job import Fold
 from jobs.runtime.job_settings import load_job_settings
@@ -33,10 +33,13 @@ from jobs.runtime.settings import Settings
 from jobs.statistics.state import PLACE
 from jobs.table import JOBS
 from ops.replay.registry import Generation
+from ops.savepoints import archive
+from ops.savepoints.archive import MANIFEST
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
-MANIFEST = "savepoint.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a folder's, in any store
+SAVEABLE = ", ".join(one.name for one in JOBS if one.is_replayable)
 
 
 class SavedMarker(BaseModel):
@@ -55,8 +58,8 @@ class Savepoint(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
-    job: str
-    generation: str
+    job: Annotated[str, Field(pattern=r"^[a-z]+$")]
+    generation: Annotated[str, Field(pattern=f"^{GENERATION}$")]  # part of paths, as the job is
     batch: int  # the last that is done in it
     planned: bool  # whether the next one has its offsets already
     run: str  # the checkpoint's identity
@@ -85,7 +88,9 @@ class Savepoint(BaseModel):
 
 
 def store_of(name: str, settings: Settings) -> Store:
-    """Where a savepoint is."""
+    """Where a savepoint is. Raises UserError if the name could be that of another folder."""
+    if not NAME.fullmatch(name):
+        raise UserError(f"savepoint {name!r}: use up to 100 letters, digits, dots, hyphens, underscores, e.g. monday")
     return Store.of(settings.savepoint_of(name))
 
 
@@ -94,9 +99,8 @@ def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Save
 
     Raises UserError if the name is taken, or the job has not done a batch.
     """
-    saveable = [one.name for one in JOBS if one.is_replayable]
-    if job not in saveable:
-        raise UserError(f"--job {job}: savepoints are taken of {', '.join(saveable)}")
+    if job not in (one.name for one in JOBS if one.is_replayable):
+        raise UserError(f"--job {job}: savepoints are taken of {SAVEABLE}")
     store = store_of(name, settings)
     if (store / "").names():
         raise UserError(f"savepoint {name!r}: there is one already; choose another name")
@@ -174,7 +178,7 @@ def find(name: str, settings: Settings) -> Savepoint:
 
 def every(settings: Settings) -> list[Savepoint]:
     """All savepoints, by name."""
-    root = store_of("", settings)
+    root = Store.of(settings.savepoint_of(""))
     names = [name for name in root.names() if name.endswith(f"/{MANIFEST}") and name.count("/") == 1]
     return [Savepoint.model_validate_json(root.read(name)) for name in names]
 
@@ -334,42 +338,33 @@ def _commit(progress: ProgressSettings, group: str, offsets: list[TopicPartition
 
 def export(saved: Savepoint, settings: Settings, file: Path) -> None:
     """Write a savepoint as one compressed file. Raises UserError if that is there already."""
-    store = store_of(saved.name, settings)
     if file.exists():
         raise UserError(f"{file}: is there already; choose another name")
-    with tarfile.open(file, "w:gz") as archive:
-        for name in store.names():
-            content = store.read(name)
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
+
+    def manifest(contents: archive.Contents) -> bytes:
+        return orjson.dumps(saved.model_dump(mode="json") | contents.model_dump(mode="json"))
+
+    archive.write(file, store_of(saved.name, settings), manifest)
 
 
 def take_in(file: Path, name: str | None, settings: Settings) -> Savepoint:
     """Read an exported savepoint into the store of this installation, maybe under another name.
 
-    Raises UserError if it is none, or the name is taken.
+    Nothing is written before the whole file was checked. Raises UserError if it is none, or the name is taken.
     """
+    manifest, contents = archive.check(file)
     try:
-        with tarfile.open(file, "r:gz") as archive:
-            entries = {entry.name: _content(archive, entry) for entry in archive if entry.isfile()}
-        saved = Savepoint.model_validate_json(entries.pop(MANIFEST))
-    except (OSError, KeyError, ValueError, tarfile.TarError) as error:
-        raise UserError(f"{file}: is no exported savepoint: {error}") from error
+        saved = Savepoint.model_validate_json(manifest)
+    except ValidationError as error:
+        raise UserError(f"{file}: its {MANIFEST} can't be used: {describe(error)[:300]}") from None
+    if saved.job not in (one.name for one in JOBS if one.is_replayable):
+        raise UserError(f"{file}: job={saved.job!r}: savepoints are taken of {SAVEABLE}")
     saved = saved.model_copy(update={"name": name or saved.name})
     store = store_of(saved.name, settings)
     if store.names():
         raise UserError(f"savepoint {saved.name!r}: there is one already; use --as")
-    for path in map(PurePosixPath, entries):
-        if path.is_absolute() or ".." in path.parts:
-            raise UserError(f"{file}: holds {str(path)!r}, which would leave the savepoint's folder")
-    for name_within, content in entries.items():
-        store.write(name_within, content)
+    if (free := store.free_bytes()) is not None and contents.total > free:
+        raise UserError(f"{file}: unpacks to {contents.total:,} bytes; {store.path} has room for {free:,}")
+    archive.unpack(file, contents, store)
     store.write(MANIFEST, saved.model_dump_json(indent=1).encode())
     return saved
-
-
-def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
-    stream = archive.extractfile(entry)
-    assert stream is not None
-    return stream.read()

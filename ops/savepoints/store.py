@@ -1,10 +1,12 @@
 """A query's checkpoint as files: copied consistently while the query runs."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from pyarrow import fs
+from pyarrow import NativeFile, fs
 
 from infra.errors import UserError
 
@@ -43,14 +45,29 @@ class Store:
 
     def read(self, name: str) -> bytes:
         """A file's bytes. Raises OSError."""
-        with self.files.open_input_stream(f"{self.path}/{name}") as stream:
+        with self.open(name) as stream:
             return bytes(stream.read())
+
+    def open(self, name: str) -> NativeFile:
+        """A file as a stream to read. Raises OSError."""
+        return self.files.open_input_stream(f"{self.path}/{name}")
+
+    def create(self, name: str) -> NativeFile:
+        """A new file as a stream to write, and the folders above it."""
+        path = f"{self.path}/{name}"
+        self.files.create_dir(path.rsplit("/", 1)[0], recursive=True)
+        return self.files.open_output_stream(path)
+
+    def free_bytes(self) -> int | None:
+        """How much it has room for; None of an object store, which doesn't say."""
+        if not isinstance(self.files, fs.LocalFileSystem):
+            return None
+        there = next(folder for folder in Path(self.path).parents if folder.exists())
+        return shutil.disk_usage(there).free
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, and the folders above it."""
-        path = f"{self.path}/{name}"
-        self.files.create_dir(path.rsplit("/", 1)[0], recursive=True)
-        with self.files.open_output_stream(path) as stream:
+        with self.create(name) as stream:
             stream.write(content)
 
     def remove(self) -> None:

@@ -1,5 +1,6 @@
 """BatchCommitter a batch on a real broker: the lag that ordinary tools show, and two copies of one job."""
 
+import os
 import subprocess
 import uuid
 from contextlib import suppress
@@ -15,6 +16,7 @@ from connectors.sinks.kafka import SinkSettings
 from infra.jars import default_jars
 from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.kafka import KafkaBroker
+from jobs.runtime import commits
 from jobs.runtime.commits import BatchCommitter, TakenOverError
 from tests.integration.conftest import free_ports
 from tests.waiting import until
@@ -32,6 +34,11 @@ def settings(servers) -> SinkSettings:
         producer.produce(f"{query}.in", b"x", partition=number % 2)
     assert producer.flush(30) == 0
     return SinkSettings(servers.bootstrap, query, "run-1", f"{query}.progress", 60_000)
+
+
+def committer(settings, planned=1):
+    """Of a checkpoint whose last planned batch is `planned`."""
+    return BatchCommitter(settings, lambda: planned)
 
 
 def offsets(settings, first, second):
@@ -58,36 +65,92 @@ def describe(settings):
 
 
 def test_the_real_tool_shows_a_jobs_lag(settings):
-    BatchCommitter(settings).commit(0, offsets(settings, 10, 4))
+    committer(settings).commit(0, offsets(settings, 10, 4))
 
     topic = f"{settings.query}.in"
     assert describe(settings) == [(topic, "0", "10", "10", "0"), (topic, "1", "4", "10", "6")]
 
 
 def test_a_second_copy_of_a_job_ends_the_first(settings):
-    first = BatchCommitter(settings)
+    first = committer(settings)
     first.commit(0, offsets(settings, 1, 1))
-    second = BatchCommitter(settings)
+    second = committer(settings)
+    with pytest.raises(TakenOverError, match=f"another copy of this job runs on .* process {os.getpid()}"):
+        first.check(1)
     with pytest.raises(TakenOverError, match="another copy of this job runs"):
-        first.commit(1, offsets(settings, 2, 2))
+        first.check_owner()
     second.commit(1, offsets(settings, 3, 3))
 
 
+def test_a_copy_that_is_fenced_within_a_batch_does_not_commit_it(settings):
+    first = committer(settings)
+    first.check(0)
+    second = committer(settings)
+    with pytest.raises(TakenOverError, match="another copy of this job runs"):
+        first.commit(0, offsets(settings, 1, 1))
+    second.check(0)
+    second.commit(0, offsets(settings, 1, 1))
+    second.check_owner()
+
+
+def test_an_old_checkpoint_is_refused_before_it_fences_anyone(settings):
+    first = committer(settings)
+    for batch in range(3):
+        first.check(batch)
+        first.commit(batch, offsets(settings, batch + 1, 1))
+    with pytest.raises(ProgressError, match="batch 1 is to be written, but batch 2 was: the checkpoint is an old copy"):
+        committer(settings, planned=1)
+    first.check(3)
+    first.commit(3, offsets(settings, 4, 1))
+
+
+def test_a_copy_that_lost_does_not_take_back_from_one_that_works(settings, monkeypatch):
+    """As a container does that is started again whatever its exit code."""
+    on = lambda host: monkeypatch.setattr(commits.socket, "gethostname", lambda: host)  # noqa: E731
+    on("pod-a")
+    committer(settings)
+    on("pod-b")
+    second = committer(settings)
+    done = iter(range(100))
+
+    def work(_seconds):
+        batch = next(done)
+        second.check(batch)
+        second.commit(batch, offsets(settings, batch, 1))
+
+    monkeypatch.setattr(commits.time, "sleep", work)
+    on("pod-a")
+    with pytest.raises(TakenOverError, match="another copy of this job runs on pod-b"):
+        committer(settings)
+    second.check_owner()
+
+
+def test_a_copy_that_lost_takes_over_from_one_that_rests(settings, monkeypatch):
+    monkeypatch.setattr(commits, "WATCH_SECONDS", 0.1)
+    for host in ("pod-a", "pod-b"):
+        monkeypatch.setattr(commits.socket, "gethostname", lambda host=host: host)
+        second = committer(settings)
+    monkeypatch.setattr(commits.socket, "gethostname", lambda: "pod-a")
+    committer(settings).check_owner()
+    with pytest.raises(TakenOverError, match="runs on pod-a"):
+        second.check_owner()
+
+
 def test_a_second_copy_with_another_checkpoint_is_refused_and_the_first_goes_on(settings):
-    first = BatchCommitter(settings)
+    first = committer(settings)
     first.commit(0, offsets(settings, 1, 1))
     other = SinkSettings(settings.bootstrap, settings.query, "run-2", settings.progress_topic, 60_000)
     with pytest.raises(ProgressError, match="belong to checkpoint run-1, this one is run-2"):
-        BatchCommitter(other)
+        committer(other)
     first.commit(1, offsets(settings, 2, 2))
 
 
 def test_a_committed_batch_is_not_committed_again(settings):
     """Its watermarks would be written twice."""
-    BatchCommitter(settings).commit(
+    committer(settings).commit(
         0, offsets(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)]
     )
-    again = BatchCommitter(settings)
+    again = committer(settings, planned=0)
     again.check(0)
     again.commit(0, offsets(settings, 1, 1), [(f"{settings.query}.in", 0, None, b"watermark", 1_000, None)])
 

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from jobs.runtime.state_cache import StateCache, of_this_worker
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
-ROWS = "topic string, partition int, offset long, value string"
+ROWS = "topic string, partition int, offset long, value string, timestamp timestamp"
+TIME = datetime(2026, 1, 1, tzinfo=UTC)  # Kafka's
 SHARDS = (0, 3)
 
 
@@ -50,7 +52,7 @@ def run(spark, tmp_path):
     """Feed records, one file a batch, through a fold; gives what it wrote, by shard."""
 
     def feed(begin, end):
-        rows = [("events", shard, n, str(n * (shard + 1))) for n in range(begin, end) for shard in SHARDS]
+        rows = [("events", shard, n, str(n * (shard + 1)), TIME) for n in range(begin, end) for shard in SHARDS]
         spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
 
     def through(checkpoint, caches=of_this_worker):

@@ -9,7 +9,8 @@ from elastic_transport._models import ApiResponseMeta
 from elastic_transport._node._base import NodeApiResponse
 from elasticsearch import Elasticsearch
 
-from connectors.sinks.elasticsearch import ElasticsearchSink, connect
+from connectors.sinks import elasticsearch
+from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
 from infra.errors import UserError
 
 HEADERS = HttpHeaders({"content-type": "application/json", "x-elastic-product": "Elasticsearch"})
@@ -20,10 +21,11 @@ class Scripted(BaseNode):
 
     answers: ClassVar[list[Any]] = []
     requests: ClassVar[list[tuple[str, str, bytes]]] = []
+    otherwise: ClassVar[Any] = None  # answers a body, once `answers` are used up
 
     def perform_request(self, method, target, body=None, headers=None, request_timeout=None):
         self.requests.append((method, target, body or b""))
-        answer = self.answers.pop(0)
+        answer = self.answers.pop(0) if self.answers else self.otherwise(body or b"")
         if isinstance(answer, Exception):
             raise answer
         status, content = answer
@@ -36,7 +38,7 @@ class Scripted(BaseNode):
 
 class Script:
     def __init__(self) -> None:
-        Scripted.answers, Scripted.requests = [], []
+        Scripted.answers, Scripted.requests, Scripted.otherwise = [], [], None
         self.pauses: list[float] = []
         client = Elasticsearch("http://127.0.0.1:1", node_class=Scripted, max_retries=0)
         self.sink = ElasticsearchSink(client, self.pauses.append)
@@ -47,7 +49,13 @@ class Script:
     def sent(self) -> list[list[str]]:
         """The ids of each bulk request."""
         bulks = (body for _, target, body in Scripted.requests if target.startswith("/_bulk"))
-        return [[orjson.loads(line)["index"]["_id"] for line in body.splitlines()[::2]] for body in bulks]
+        return [ids_of(body) for body in bulks]
+
+
+def ids_of(body: bytes) -> list[str]:
+    """The ids of the documents in a bulk request; that of a probe is the probe's."""
+    metas = [orjson.loads(line) for line in body.splitlines()]
+    return [next(iter(meta.values()))["_id"] for meta in metas if meta.keys() & {"index", "delete"}]
 
 
 @pytest.fixture
@@ -55,8 +63,8 @@ def script() -> Script:
     return Script()
 
 
-def action(identity: str) -> dict[str, Any]:
-    return {"_index": "things", "_id": identity, "_source": {"name": identity}}
+def action(identity: str, **document: Any) -> Action:
+    return Action("things", identity, {"name": identity, **document})
 
 
 def result(identity: str, status: int, kind: str = "", reason: str = "", **more: Any) -> dict[str, Any]:
@@ -174,3 +182,82 @@ def test_refused_credentials_are_the_users_matter(script):
 def test_an_address_without_port_is_named():
     with pytest.raises(UserError, match=r"elasticsearch_url='http://somewhere'.*port"):
         connect("http://somewhere")
+
+
+def refusing(*bad: str, status: int = 400) -> Any:
+    """Answers a bulk as a server that refuses any request with one of these documents in it."""
+
+    def answer(body: bytes) -> tuple[int, dict[str, Any]]:
+        ids = ids_of(body)
+        if {*ids} & {*bad}:
+            return status, {"error": {"type": "action_request_validation_exception", "reason": "id is too long"}}
+        return bulk(*(result(identity, 404 if identity == elasticsearch.PROBE else 201) for identity in ids))
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_refused_request_is_cut_until_the_documents_at_fault_are_alone(script, status):
+    names = [f"d{number}" for number in range(100)]
+    Scripted.otherwise = staticmethod(refusing("d17", "d63", status=status))
+    refused = script.sink.write([action(name) for name in names])
+    assert {number: reason.partition(": ")[2] for number, reason in refused.items()} == dict.fromkeys(
+        (17, 63), "action_request_validation_exception: id is too long"
+    )
+    written = [
+        identity for ids in script.sent() if not {*ids} & {"d17", "d63", elasticsearch.PROBE} for identity in ids
+    ]
+    assert sorted(written) == sorted({*names} - {"d17", "d63"}), "each good one once"
+    assert script.pauses == []
+
+
+def test_a_server_that_refuses_every_request_is_waited_for_and_no_document_is_blamed(script):
+    class GivenUp(Exception):
+        pass
+
+    pauses: list[float] = []
+
+    def wait_twice(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise GivenUp
+
+    script.sink._sleep = wait_twice
+    Scripted.otherwise = staticmethod(lambda _: (406, {"error": "wrong media type"}))
+    with pytest.raises(GivenUp):
+        script.sink.write([action("a"), action("b")])
+
+
+def test_an_answer_that_is_no_answer_of_elasticsearch_is_waited_out(script):
+    script.answer((200, {"took": 1, "items": []}), (502, {"error": "bad gateway"}), bulk(result("a", 201)))
+    assert script.sink.write([action("a")]) == {}
+    assert len(script.pauses) == 2
+
+
+def test_a_document_that_is_no_json_is_refused_and_the_others_are_written(script):
+    script.answer(bulk(result("b", 201)))
+    refused = script.sink.write([action("a", odd={1, 2}), action("b")])
+    assert list(refused) == [0]
+    assert refused[0].startswith("not JSON")
+
+
+def test_a_document_that_is_too_large_is_refused_before_it_is_sent(script, monkeypatch):
+    monkeypatch.setattr(elasticsearch, "LARGEST_BYTES", 1_000)
+    script.answer(bulk(result("b", 201)))
+    refused = script.sink.write([action("a", text="x" * 2_000), action("b")])
+    assert "at most 1000" in refused[0]
+    assert script.sent() == [["b"]]
+
+
+def test_requests_are_bounded_in_bytes(script, monkeypatch):
+    monkeypatch.setattr(elasticsearch, "CHUNK_BYTES", 1_000)
+    Scripted.otherwise = staticmethod(refusing())
+    script.sink.write([action(f"d{number}", text="x" * 300) for number in range(10)])
+    assert [len(body) <= 1_000 + 20 for _, _, body in Scripted.requests] == [True] * 5
+
+
+def test_a_full_index_is_the_users_matter_and_says_what_to_do(script):
+    reason = "Number of documents in the index can't exceed [2147483519]"
+    script.answer(bulk(result("a", 400, "illegal_argument_exception", reason)))
+    with pytest.raises(UserError, match=r"index=things.*2147483519.*new generation"):
+        script.sink.write([action("a")])

@@ -8,11 +8,11 @@ from jobs.indexer.indexer import template_of
 
 
 def test_the_schemas_have_the_facts_in_their_order():
-    assert INVENTORY_FACTS.names == ["known", *FACTS]
+    assert INVENTORY_FACTS.names == ["known", *FACTS, "valid_to_unix_nano"]
     assert INVENTORY.names == ["machine", *FACTS, "valid_from_unix_nano", "valid_to_unix_nano"]
 
 
 @pytest.mark.parametrize("kind", ["statistics", "novelties"])
 def test_the_index_templates_have_the_facts(kind):
     fields = template_of(kind)["template"]["mappings"]["properties"]
-    assert {name: fields[name] for name in FACTS} == {name: {"type": "keyword"} for name in FACTS}
+    assert {name: fields[name] for name in FACTS} == {name: {"type": "keyword", "ignore_above": 8191} for name in FACTS}

@@ -53,9 +53,14 @@ def test_a_topic_takes_its_own_value_then_the_groups_then_the_default(load):
     assert topics["statistics"].config == {
         "cleanup.policy": "delete",
         "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "10485760",
         "retention.ms": "43200000",
     }
-    assert topics["inventory"].config == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    assert topics["inventory"].config == {
+        "cleanup.policy": "compact",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "10485760",
+    }
 
 
 def test_selections(load):

@@ -1,5 +1,7 @@
 """Reading Spark's checkpoint: on files as Spark 4.2 writes them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from jobs.runtime.checkpoint import Checkpoint
@@ -35,3 +37,31 @@ def test_the_end_of_a_batch_is_that_of_all_sources_that_had_begun():
 def test_a_batch_that_was_not_planned_has_no_end():
     with pytest.raises(KeyError):
         Files(None, "c").end_offsets(13)
+
+
+def test_the_batch_that_was_planned_last_is_read_from_the_log(spark, tmp_path):
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    assert checkpoint.planned() == -1
+    (tmp_path / "offsets").mkdir()
+    for name in ("9", "10", ".11.crc"):
+        (tmp_path / "offsets" / name).touch()
+    assert checkpoint.planned() == 10
+
+
+def test_of_copies_that_begin_a_checkpoint_at_once_all_have_the_same_identity(spark, tmp_path):
+    checkpoint = Checkpoint(spark, str(tmp_path / "new"))
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: checkpoint.begin(), range(16)))
+    assert found == {checkpoint.run()}
+
+
+def test_a_file_of_a_local_checkpoint_is_made_once(spark, tmp_path):
+    """Spark's own way has a moment in which the second takes the first one's place."""
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            list(pool.map(lambda text, name=f"f{number}": checkpoint._create(name, str(text)), range(8)))
+            first = (tmp_path / f"f{number}").read_bytes()
+            checkpoint._create(f"f{number}", "late")
+            assert (tmp_path / f"f{number}").read_bytes() == first
+    assert not list(tmp_path.glob(".*tmp*"))

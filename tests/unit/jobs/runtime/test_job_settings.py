@@ -6,7 +6,7 @@ from infra.errors import UserError
 from jobs.runtime.job_settings import load_job_settings
 from jobs.table import JOBS
 
-DETECTOR, ENRICHMENT = JOBS["detector"], JOBS["enrichment"]
+DETECTOR, INCIDENTS = JOBS["detector"], JOBS["incidents"]
 
 
 def test_a_plan_goes_before_the_environment(monkeypatch):
@@ -16,7 +16,7 @@ def test_a_plan_goes_before_the_environment(monkeypatch):
 
 
 def test_a_job_without_settings_has_none():
-    assert load_job_settings(ENRICHMENT) is None
+    assert load_job_settings(INCIDENTS) is None
 
 
 def test_a_wrong_variable_is_named(monkeypatch):
@@ -26,11 +26,28 @@ def test_a_wrong_variable_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("job", "variable", "message"),
+    [
+        (
+            "statistics",
+            "KAPPA_STATISTICS_FORGET",
+            "='1h': there is no such setting; .* KAPPA_STATISTICS_WINDOWS$",
+        ),
+        ("detector", "KAPPA_DETECTOR_EXPIRE_WINDOWS", "='1h': .* there is .*KAPPA_DETECTOR_STATE_TTL_WINDOWS"),
+    ],
+)
+def test_an_unknown_variable_is_named(monkeypatch, job, variable, message):
+    monkeypatch.setenv(variable, "1h")
+    with pytest.raises(UserError, match=f"^{variable}{message}"):
+        load_job_settings(JOBS[job])
+
+
+@pytest.mark.parametrize(
     ("job", "changes", "message"),
     [
         (DETECTOR, {"alarms_per_day": "-1"}, "^detector.alarms_per_day='-1': .*greater than 0"),
         (DETECTOR, {"alarms": "1"}, "^detector.alarms=1: detector has .*alarms_per_day"),
-        (ENRICHMENT, {"x": "1"}, "^enrichment.x: enrichment has no settings of its own"),
+        (INCIDENTS, {"x": "1"}, "^incidents.x: incidents has no settings of its own"),
     ],
 )
 def test_a_wrong_change_is_named(job, changes, message):

@@ -7,6 +7,7 @@ import pytest
 
 from connectors.sinks.kafka import ProgressError
 from infra.errors import UserError
+from jobs.runtime import runner
 from jobs.runtime.gate import Gate, StoppedError
 from jobs.runtime.runner import DroppedRowsError, ProgressWatch, _drain
 from jobs.runtime.settings import Settings
@@ -231,3 +232,37 @@ def test_a_held_batch_fails_before_its_query_is_stopped():
 
 def wait_for(condition):
     until(condition, SECONDS, "it did not happen", pause=0.01)
+
+
+class Service:
+    """A planned job without Spark that ends with an error."""
+
+    name = "indexer"
+
+    def __init__(self, error):
+        self.job, self.settings, self.error = self, Settings(), error
+
+    def implementation(self):
+        def run(*_):
+            raise self.error
+
+        return run
+
+
+def test_a_service_that_a_person_must_mend_leaves_the_queries_beside_it_running():
+    stop, refused = threading.Event(), {}
+    with pytest.raises(UserError):
+        runner._serve(Service(UserError("elasticsearch_user: 401")), None, stop, refused)
+    assert not stop.is_set()
+    query = Query()
+    assert runner.unhealthy({"statistics": query}, refused) == "indexer: elasticsearch_user: 401"
+    assert runner.unhealthy({"statistics": query}) is None
+
+
+@pytest.mark.parametrize(("error", "refused"), [(UserError("x"), None), (RuntimeError("x"), {})])
+def test_alone_or_for_any_other_error_it_stops_the_application(error, refused):
+    stop = threading.Event()
+    with pytest.raises(type(error)):
+        runner._serve(Service(error), None, stop, refused)
+    assert stop.is_set()
+    assert not refused

@@ -2,9 +2,12 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -56,6 +59,17 @@ def read(notes, job):
     return (notes / job).read_text().splitlines() if (notes / job).exists() else []
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def wait_for(condition):
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
@@ -92,17 +106,46 @@ def test_a_killed_job_is_started_again(notes):
     child.start()
     wait_for(lambda: read(notes, "lives"))
     child.process.kill()
-    wait_for(lambda: child.restart_if_ended() is None and len(read(notes, "lives")) == 2)
+    wait_for(lambda: not child.restart_if_ended() and len(read(notes, "lives")) == 2)
     child.process.kill()
     child.process.wait()
 
 
-def test_bad_input_ends_all_with_its_exit_code(notes):
-    run = Supervised("lives", "refuses")
+def get(port, path):
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_one_that_refuses_stays_down_visibly_and_the_others_go_on(notes):
+    port = free_port()
+    run = Supervised("refuses", "lives", "dies", metrics_port=port)
+    wait_for(lambda: read(notes, "refuses") and listens(port))
+    status, reason = get(port, "/healthz")
+    assert (status, reason.split()[:6]) == (503, ["refuses", "ended", "with", "exit", "code", "2:"])
+    assert 'kappa_application_refused{application="refuses"} 1.0' in get(port, "/metrics")[1]
+    seen = len(read(notes, "dies"))
+    wait_for(lambda: len(read(notes, "dies")) > seen + 1)
+    assert run.is_alive()
+    assert run.end() == 2
+    assert read(notes, "refuses") == [f"started {port}"]
+    assert read(notes, "lives") == [f"started {port + 1}", "stopped"]
+    assert not listens(port)
+
+
+def test_all_refusing_ends_the_supervisor(notes):
+    (notes / "lives").touch()
+    run = Supervised("refuses", metrics_port=0)
     run.join(DEADLINE_SECONDS)
     assert run.code == 2
-    assert read(notes, "refuses") == ["started 9401"]
-    assert read(notes, "lives") == ["started 9400", "stopped"]
+
+
+def test_of_those_that_run_together_one_refusal_ends_all(notes):
+    children = [Child(name, dict(os.environ, KAPPA_METRICS_PORT="0")) for name in ("lives", "refuses")]
+    assert supervisor.keep_running(children, Settings(), threading.Event(), together=True) == 2
+    assert read(notes, "lives") == ["started 0", "stopped"]
 
 
 def test_a_stop_reaches_every_job_once(notes):

@@ -1,3 +1,4 @@
+import orjson
 import pytest
 
 from infra.contract.topics import load_topics
@@ -65,3 +66,86 @@ def test_what_is_gone_or_not_there_is_named(registry):
         registry.generations["v4"].check_runs("detector")
     with pytest.raises(UserError, match="statistics is v2's"):
         DETECTOR.check_runs("statistics")
+
+
+def record(**changed):
+    return orjson.dumps({"name": "v2", "base": "live", "jobs": list(CHAIN)} | changed)
+
+
+HOSTILE = {
+    "no JSON": b"{",
+    "no UTF-8": b'{"name": "\xff"}',
+    "a tombstone": b"",
+    "a list": b"[]",
+    "null": b"null",
+    "nothing in it": b"{}",
+    "another name": record(name="v3"),
+    "a name that leads out": record(name="../../victim"),
+    "a base that leads out": record(base="../live"),
+    "an unknown job": record(jobs=["enrichment", "shell"]),
+    "no job": record(jobs=[]),
+    "a setting that nothing has": record(settings={"detector.nothing": "1"}),
+    "a setting of the runtime": record(settings={"runtime.spark_conf": "{}"}),
+    "a setting of a job that it doesn't run": record(jobs=["detector"], settings={"statistics.windows": "x"}),
+    "a setting of a job without settings": record(settings={"enrichment.x": "1"}),
+    "an attribute of a settings class": record(settings={"detector.model_config": "{}"}),
+    "a setting that is no text": record(settings={"detector.alarms_per_day": {"a": 1}}),
+    "a ref that is an option": record(ref="--upload-pack=touch x"),
+    "a ref with a space": record(ref="a b"),
+    "restored topics of others": record(replay={"restored": {"events": "statistics"}}),
+    "restored topics of another generation": record(replay={"restored": {"events.v3": "events"}}),
+    "offsets of another shape": record(replay={"start": [1, 2]}),
+    "a rate that is no number": record(replay={"max_rate": "fast"}),
+    "an unknown state": record(state="gone"),
+    "itself as base": record(base="v2"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_record_that_is_no_plan_stops_only_its_own_generation(case):
+    other = orjson.dumps({"name": "v5", "base": "live", "jobs": ["detector"]})
+    found = Registry.of([(b"v5", other), (b"v2", HOSTILE[case])])
+    assert found.names == ["live", "v5"]
+    assert found.topics("v5", load_topics())["novelties"].name == "novelties.v5"
+    for use in (found.find, found.planned, found.jobs, found.lineage, lambda name: found.topics(name, load_topics())):
+        with pytest.raises(UserError, match=r"generation='?v2'?: ") as raised:
+            use("v2")
+        assert "\n" not in str(raised.value) and len(str(raised.value)) < 600
+
+
+@pytest.mark.parametrize("case", [case for case in HOSTILE if case != "itself as base"])
+def test_a_record_that_can_not_be_used_leaves_the_plan_before_it(case):
+    found = Registry.of([(b"v2", record(until="latest")), (b"v2", HOSTILE[case])])
+    assert found.find("v2").until == "latest"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"@promoted", b"{"),
+        (b"@promoted", b'{"generation": "../x"}'),
+        (b"@promoted", b'{"generation": "v2", "previous": "a b"}'),
+        (b"\xff\xfe", b"x"),
+        (b"", record()),
+        (b"live", record(name="live")),
+        (b"../x", record(name="../x")),
+    ],
+)
+def test_what_is_no_generation_changes_nothing(key, value):
+    found = Registry.of([(b"v2", record()), (b"@promoted", b'{"generation": "v2"}'), (key, value)])
+    assert (found.names, found.promotion.generation, found.refused) == (["live", "v2"], "v2", {})
+
+
+def test_generations_that_read_from_each_other_are_refused():
+    found = Registry.of([(b"v2", record(base="v3")), (b"v3", record(name="v3", base="v2")), (b"v4", record(name="v4"))])
+    assert found.names == ["live", "v4"] and sorted(found.refused) == ["v2", "v3"]
+
+
+def test_a_later_record_of_the_schema_mends_it():
+    found = Registry.of([(b"v2", b"{"), (b"v2", record())])
+    assert found.names == ["live", "v2"] and not found.refused
+
+
+def test_a_generation_can_not_take_the_name_of_a_topic(registry):
+    with pytest.raises(UserError, match=r"its topic 'events\.late' is one of the map"):
+        registry.topics("late", load_topics())

@@ -100,6 +100,8 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   }
 
   private boolean writeOnce(int slot, Iterator<InternalRow> rows, Seen seen) {
+    // A frame that is in order is computed whole before its first row: a transaction lasts for the writing alone.
+    rows.hasNext();
     Writer writer = begun(slot);
     try {
       if (writer.isNew) {

@@ -1,0 +1,54 @@
+"""How large a topic's records are: Kafka bounds a read by their number, memory and time are a matter of their bytes."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from connectors.kafka.client import open_consumer
+from connectors.kafka.offsets import Log
+from connectors.kafka.security import client_config
+from infra.contract.offsets import Offsets
+
+PLACES = 4  # over the length of each partition
+RECORDS = 5  # at each place
+SECONDS = 2.0  # at most, for one place
+
+
+def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
+    """The mean size of records, key and value unpacked, where it is largest of a few places in the log; 0 if empty.
+
+    Raises KafkaException if the broker fails for good.
+    """
+    log, topics = Log(bootstrap), list(topics)
+    starts, ends = log.starts(topics), log.ends(topics)
+    filled = {partition: end - starts[partition] for partition, end in ends.items() if end > starts[partition]}
+    if not filled:
+        return 0.0
+    # Small fetches: a place is only looked at.
+    settings = {"enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024, "log_level": 0}
+    with open_consumer(client_config(bootstrap), "kappa.reader", "read_uncommitted", settings) as consumer:
+        means = [
+            _mean_at(consumer, {p: starts[p] + length * place // PLACES for p, length in filled.items()})
+            for place in range(PLACES)
+        ]
+    return max(means)
+
+
+def _mean_at(consumer: Consumer, offsets: Offsets) -> float:
+    """The largest mean of a topic's records at these offsets."""
+    sizes: dict[str, list[int]] = defaultdict(list)
+    left = dict.fromkeys(offsets, RECORDS)
+    consumer.assign([TopicPartition(*partition, offset) for partition, offset in offsets.items()])
+    deadline = time.monotonic() + SECONDS
+    while left and time.monotonic() < deadline:
+        for message in consumer.consume(RECORDS * len(left), 0.1):
+            partition, error = (message.topic() or "", message.partition() or 0), message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF and not error.retriable():
+                raise KafkaException(error)
+            if error is None and partition in left:
+                sizes[partition[0]].append(len(message.key() or b"") + len(message.value() or b""))
+            left[partition] = left.get(partition, 0) - 1 if error is None else 0
+        left = {partition: number for partition, number in left.items() if number > 0}
+    return max((sum(found) / len(found) for found in sizes.values()), default=0.0)

@@ -1,0 +1,88 @@
+"""Several copies of one application: whichever has begun last goes on, the others end.
+
+A copy may have lost some of its queries and not others, where both began at once. The first query, by name, decides:
+who owns it takes the others back, who has lost it ends.
+"""
+
+import re
+from collections.abc import Sequence
+
+import structlog
+from confluent_kafka import KafkaException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from connectors.kafka.markers import ProgressError
+from infra.errors import UserError
+from jobs.runtime.commits import TakenOverError
+from jobs.runtime.query import QueryRun
+
+log = structlog.get_logger()
+
+# What meets a copy while the one that it has taken over from still ends its last batch.
+_BETWEEN_COPIES = re.compile(
+    "CONCURRENT_STREAM_LOG_UPDATE|Concurrent update to the log|ConcurrentModificationException"
+    "|FileAlreadyExistsException|ConcurrentTransactionException|DELTA_CONCURRENT"
+    "|ProducerFenced|InvalidProducerEpoch|PRODUCER_FENCED|INVALID_PRODUCER_EPOCH|_FENCED"
+)
+RESTARTS = 10  # the other copy ends within its batch; what fails more often has another cause
+
+
+class Copies:
+    """The queries of this copy of an application."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, QueryRun] = {}
+        self._restarts = 0
+
+    def start(self, runs: Sequence[QueryRun]) -> dict[str, StreamingQuery]:
+        """Take over all queries, then start them.
+
+        Raises UserError if a checkpoint isn't the one that its query was written from, or a third copy begins too.
+        """
+        self._runs = {run.query.name: run for run in sorted(runs, key=lambda run: run.query.name)}
+        for run in self._runs.values():
+            self._take_over(run, yields=True)
+        return {name: run.start() for name, run in self._runs.items()}
+
+    def restart(self, name: str, failure: Exception) -> StreamingQuery | None:
+        """Start a failed query again if another copy was why it failed; None if it wasn't.
+
+        Raises TakenOverError if that copy has taken over.
+        """
+        run, (first, *_) = self._runs[name], self._runs.values()
+        if isinstance(failure, UserError) and not isinstance(failure, TakenOverError):
+            return None
+        try:
+            first.check_owner()
+            lost = self._is_lost(run)
+        except KafkaException:
+            return None
+        if self._restarts >= RESTARTS or not (lost or _BETWEEN_COPIES.search(_text(failure))):
+            return None
+        self._restarts += 1
+        log.warning(
+            "query started again: another copy of this job is ending, or a transaction timed out",
+            query=name,
+            failure=_text(failure)[:400],
+            remedy="if it comes again: raise KAPPA_TRANSACTION_TIMEOUT_SECONDS or lower KAPPA_MAX_BATCH_BYTES",
+        )
+        self._take_over(run, yields=False)
+        return run.start()
+
+    def _is_lost(self, run: QueryRun) -> bool:
+        try:
+            run.check_owner()
+        except TakenOverError:
+            return True
+        return False
+
+    def _take_over(self, run: QueryRun, *, yields: bool) -> None:
+        try:
+            run.take_over(yields=yields)
+        except ProgressError as error:
+            raise UserError(str(error)) from error
+
+
+def _text(failure: BaseException | None) -> str:
+    """What an exception and its causes say."""
+    return f"{failure!r} {_text(failure.__cause__)}" if failure else ""

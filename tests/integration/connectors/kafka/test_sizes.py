@@ -1,0 +1,51 @@
+"""The size of records as a real broker has them: compressed, large only in a part of the log, or hostile."""
+
+import uuid
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from connectors.kafka.admin import connect
+from connectors.kafka.sizes import largest_mean_bytes
+
+
+@pytest.fixture
+def topic(servers):
+    name = f"sizes-{uuid.uuid4().hex[:8]}"
+    admin = connect(servers.bootstrap)  # kept: its answers end with it
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
+    return name
+
+
+def send(servers, topic, values, **settings):
+    producer = Producer({"bootstrap.servers": servers.bootstrap, "message.max.bytes": 50_000_000, **settings})
+    for value in values:
+        producer.produce(topic, value, key=b"key", partition=0)
+    assert producer.flush(60) == 0
+
+
+def test_an_empty_topic_has_no_size(servers, topic):
+    assert largest_mean_bytes(servers.bootstrap, [topic]) == 0
+
+
+def test_where_records_are_largest_counts_and_unpacked(servers, topic):
+    send(
+        servers,
+        topic,
+        [b"x" * 100] * 200 + [b"\0" * 100_000] * 100 + [b"x" * 100] * 100,
+        **{"compression.type": "zstd"},
+    )
+    assert largest_mean_bytes(servers.bootstrap, [topic]) == pytest.approx(100_003)
+
+
+def test_a_decompression_bomb_passes_the_broker_and_its_true_size_is_seen(servers, topic):
+    """A broker bounds a batch as it is sent: thirty times 10 MB of zeros are a few kilobytes."""
+    bound = {"compression.type": "zstd", "batch.size": 2**31 - 1, "linger.ms": 2000, "batch.num.messages": 30}
+    send(servers, topic, [b"\0" * 10_000_000] * 30, **{**bound, "message.max.bytes": 400_000_000})
+    assert size_on_disk(servers, topic) < 1_000_000
+    assert largest_mean_bytes(servers.bootstrap, [topic]) == pytest.approx(10_000_003)
+
+
+def size_on_disk(servers, topic):
+    return sum(file.stat().st_size for file in (servers.kafka[0].folder / "data").glob(f"{topic}-*/*.log"))

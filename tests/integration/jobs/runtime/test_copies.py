@@ -1,0 +1,207 @@
+"""Second copies of a job, started at random moments: one is at work, nothing is lost or doubled.
+
+Five starts of enrichment; `make test-copies` has 100 over the jobs that KAPPA_COPIES_JOBS names.
+"""
+
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import orjson
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from connectors.kafka.admin import apply, connect
+from connectors.kafka.client import fetch_committed, open_consumer
+from connectors.kafka.offsets import Log, missing
+from connectors.kafka.retries import retrying
+from infra.contract.offsets import Offsets
+from infra.jars import default_jars
+from infra.local.kafka import KafkaBroker
+from jobs.runtime.settings import Settings
+from jobs.table import JOBS as JOB_TABLE
+from ops.launcher import topics_of
+from tests.chaos.processes import Job
+from tests.chaos.reading import read_table, read_topic
+from tests.chaos.verify import Findings, _compare_statistics
+from tests.integration.conftest import free_ports
+from tests.waiting import until
+
+STARTS = int(os.environ.get("KAPPA_COPIES_STARTS", "5"))
+JOBS = os.environ.get("KAPPA_COPIES_JOBS", "enrichment").split(",")
+SEED = int(os.environ.get("KAPPA_COPIES_SEED", "1"))
+REPORT = os.environ.get("KAPPA_COPIES_REPORT")
+# For so long at most, nobody may be at work: a minute on a machine that isn't busy with other suites.
+PAUSE_SECONDS = float(os.environ.get("KAPPA_COPIES_PAUSE_SECONDS", "180"))
+START_SECONDS = 240  # of a process on a busy machine
+MACHINES = 8
+
+
+class Feed(threading.Thread):
+    """Numbered log lines of a few machines, twenty a second."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(daemon=True)
+        self.producer, self.over, self.sent = Producer({"bootstrap.servers": bootstrap}), threading.Event(), 0
+
+    def run(self) -> None:
+        while not self.over.wait(0.05):
+            line = {"time_unix_nano": time.time_ns(), "machine": f"vm-{self.sent % MACHINES}", "body": f"n {self.sent}"}
+            self.producer.produce("telemetry.lines", json.dumps(line).encode())
+            self.sent += 1
+        assert not self.producer.flush(60)
+
+
+class Lab:
+    """A broker, the jobs, and for each job the copy that is at work."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.broker = KafkaBroker(home, free_ports(2), heap="400m", jars=default_jars())
+        self.settings = Settings(home=home, kafka_bootstrap=self.broker.address)
+        self.topics = topics_of(self.settings)
+        self.environment = {
+            "KAPPA_HOME": str(home),
+            "KAPPA_KAFKA_BOOTSTRAP": self.broker.address,
+            "KAPPA_METRICS_PORT": "0",
+            "KAPPA_TRIGGER_SECONDS": "0.5",
+            "KAPPA_ARCHIVE_TRIGGER_SECONDS": "2",
+            "KAPPA_JARS": str(default_jars()),
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+        }
+        self.copies = 0
+        self.started: list[Job] = []
+
+    def copy(self, job: str) -> Job:
+        self.copies += 1
+        copy = Job(job, ("run", job), self.environment, self.home / f"log/{job}-{self.copies}.log")
+        copy.start()
+        self.started.append(copy)
+        return copy
+
+    def group(self, job: str) -> str:
+        """The consumer group of the job's query, or of one of its queries."""
+        return "kappa.live." + ("archive.log" if job == "archive" else job)
+
+    def progress(self, job: str) -> int:
+        """How many batches the job has committed."""
+        connection, group = {"bootstrap.servers": self.broker.address}, f"{self.group(job)}.driver.sink"
+        with open_consumer(connection, group, "read_uncommitted") as consumer:
+            place = [TopicPartition("sink.progress", 0)]
+            (found,) = retrying(60)(lambda: fetch_committed(consumer, place))
+        return max(0, found.offset)
+
+
+class Watch:
+    """The longest time in which a job has committed nothing."""
+
+    def __init__(self, lab: Lab, job: str) -> None:
+        self.lab, self.job = lab, job
+        self.last, self.at, self.longest = lab.progress(job), time.monotonic(), 0.0
+
+    def look(self) -> bool:
+        """Whether something was committed since the last look."""
+        now, done = time.monotonic(), self.lab.progress(self.job)
+        self.longest = max(self.longest, now - self.at)
+        moved, self.last = done > self.last, done
+        self.at = now if moved else self.at
+        return moved
+
+
+@pytest.fixture
+def lab(tmp_path):
+    lab = Lab(tmp_path)
+    lab.broker.spawn()
+    try:
+        until(lab.broker.ready, lab.broker.ready_seconds, "the broker does not start")
+        apply(connect(lab.broker.address), lab.topics)
+        yield lab
+    finally:
+        for job in lab.started:
+            job.clean()
+        lab.broker.kill()
+
+
+@pytest.mark.timeout(600 + 240 * STARTS)
+def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab):
+    feed, rng, rounds = Feed(lab.broker.address), random.Random(SEED), []
+    feed.start()
+    at_work = {job: lab.copy(job) for job in JOBS}
+    for job in JOBS:
+        until(lambda job=job: lab.progress(job), START_SECONDS, f"{job} commits nothing")
+    for number in range(STARTS):
+        job = JOBS[number % len(JOBS)]
+        time.sleep(rng.uniform(0, 3))
+        at_work[job], seconds = one_start(lab, job, at_work[job], rng, both=number % 5 == 4)
+        rounds.append({"job": job, "longest_pause_seconds": round(seconds, 1)})
+    feed.over.set()
+    feed.join()
+    until(lambda: caught_up(lab), START_SECONDS, "the jobs do not catch up", 2)
+    report = {"starts": STARTS, "lines": feed.sent, "rounds": rounds, "findings": compare(lab, feed.sent)}
+    if REPORT:
+        Path(REPORT).parent.mkdir(parents=True, exist_ok=True)
+        Path(REPORT).write_text(json.dumps(report, indent=1))
+    assert report["findings"] == []
+    assert max(one["longest_pause_seconds"] for one in rounds) < PAUSE_SECONDS, rounds
+
+
+def one_start(lab: Lab, job: str, first: Job, rng: random.Random, both: bool) -> tuple[Job, float]:
+    """Start a second copy, or two at once after the first has died; gives the one at work, and the longest pause."""
+    if both:
+        first.kill()
+        first = lab.copy(job)
+        time.sleep(rng.uniform(0, 0.5))
+    second = lab.copy(job)
+    watch = Watch(lab, job)
+
+    def decided() -> bool:
+        watch.look()
+        for copy in (first, second):
+            assert copy.code in (None, 2), f"{copy.log}: {copy.code}\n{copy.output()[-3000:]}"
+        assert None in (first.code, second.code), first.output()[-1500:] + second.output()[-1500:]
+        return 2 in (first.code, second.code)
+
+    until(decided, START_SECONDS, "both copies run", 0.1)
+    lost, found = (first, second) if first.code == 2 else (second, first)
+    assert "another copy of this job runs on" in lost.output(), lost.output()[-2000:]
+    seen = watch.last
+    until(lambda: watch.look() or lab.progress(job) > seen, START_SECONDS, f"{found.log}: nothing is committed", 0.1)
+    assert found.code is None, found.output()[-3000:]
+    lost.clean()
+    return found, watch.longest
+
+
+def caught_up(lab: Lab) -> bool:
+    """Whether each job has committed that it has read its input to the end."""
+    log = Log(lab.broker.address)
+    return all(missing(log.committed(lab.group(job), ends), ends) == 0 for job, ends in inputs(lab, log))
+
+
+def inputs(lab: Lab, log: Log) -> list[tuple[str, Offsets]]:
+    """Where the topics that have records and that each job reads end, in the order of the chain."""
+    filled = {name: log.ends([name]) for name in ("telemetry.lines", "events", "statistics")}
+    reads = {job: {topic.name for topic in JOB_TABLE[job].inputs(lab.topics)} for job in JOBS}
+    return [(job, {p: end for name in filled if name in reads[job] for p, end in filled[name].items()}) for job in JOBS]
+
+
+def compare(lab: Lab, sent: int) -> list[str]:
+    findings = Findings()
+    events = read_topic(lab.broker.address, "events")
+    bodies = Counter(
+        body
+        for record in map(orjson.loads, (record.value for record in events if record.key is not None))
+        for body in record["events"]["body"]
+    )
+    findings.multisets("events", Counter(f"n {number}" for number in range(sent)), bodies)
+    if "statistics" in JOBS:
+        _compare_statistics(findings, events, read_topic(lab.broker.address, "statistics"))
+    if "archive" in JOBS:
+        rows = read_table(Path(lab.settings.delta_of("log")), ["topic", "partition", "offset"])
+        found = Counter((r["partition"], r["offset"]) for r in rows if r["topic"] == "telemetry.lines")
+        lines = read_topic(lab.broker.address, "telemetry.lines")
+        findings.multisets("archive", Counter((r.place.partition, r.place.offset) for r in lines), found)
+    return findings.examples
