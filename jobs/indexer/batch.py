@@ -1,12 +1,14 @@
 """Converts Kafka messages to Elasticsearch documents, and what can't be converted to dead letters; without any I/O."""
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
+from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
+from infra.errors import UserError
 from jobs.indexer import documents
 from jobs.indexer.documents import Document
 
@@ -14,11 +16,12 @@ Kind = str  # of documents: `index` in the map of topics
 Key = tuple[Kind, str]  # of a document: its kind and its id
 
 MERGED: tuple[Kind, ...] = ("novelties", "incidents")  # several records (start, updates, end) make one document
+STAGE = "indexer"
 UNREADABLE = "unreadable_record"
 REFUSED = "elasticsearch_refused"
-# A dead letter, with these bytes in base64, has to fit into Kafka's 1 MB; `source` says where all of them are.
-KEPT_BYTES = 500_000
-REASON_CHARACTERS = 2_000
+LOST = "lost_records"
+MOST_DOCUMENTS = 20_000  # of a batch, unless a single record has more: a bound of memory
+KEPT_NAME = 1_000  # bytes of a key
 
 CONVERTERS: dict[Kind, Callable[[documents.Record], dict[str, Document]]] = {
     "statistics": documents.statistics,
@@ -30,7 +33,7 @@ CONVERTERS: dict[Kind, Callable[[documents.Record], dict[str, Document]]] = {
 
 @dataclass(frozen=True)
 class Message:
-    """A consumed message. Without a value it is a tombstone, or the end of a partition and only has offsets."""
+    """A consumed message. Without a value it is a tombstone, or only has offsets: the end of a partition, or a gap."""
 
     topic: str
     partition: int
@@ -39,6 +42,7 @@ class Message:
     timestamp_unix_milli: int = 0
     key: bytes | None = None
     value: bytes | None = None
+    is_gap: bool = False  # from `offset` to before `next_offset` the log has nothing any more
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class Fault:
     message: Message
     code: str
     reason: str
+    events: int = 1  # how many documents, or lost records, it is about
+
+
+# Whatever bytes are in a topic: what a conversion may raise. UserError: a watermark record of version 0.1.0.
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, UserError)
 
 
 @dataclass
@@ -62,7 +71,7 @@ class Batch:
         """Convert the value of one message and add its documents; a value that can't be converted becomes a fault."""
         try:
             converted = CONVERTERS[kind](orjson.loads(value))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except _UNREADABLE as error:
             self.faults.append(Fault(message, UNREADABLE, f"{type(error).__name__}: {error}"))
             return
         for identity, document in converted.items():
@@ -75,34 +84,41 @@ class Batch:
         self.documents[key] = documents.merge(known, document) if known and key[0] in MERGED else document
 
 
-def convert(messages: Iterable[Message], kinds: Mapping[str, Kind]) -> Batch:
-    """The documents of messages; `kinds` gives the kind of documents by topic."""
+def convert(messages: Iterable[Message], kinds: Mapping[str, Kind]) -> Iterator[Batch]:
+    """The documents of messages in batches of bounded size; `kinds` gives the kind of documents by topic."""
     batch = Batch()
     for message in messages:
-        if message.value is not None:
-            batch.add(kinds[message.topic], message, message.value)
-    return batch
+        if message.value is None:
+            continue
+        batch.add(kinds[message.topic], message, message.value)
+        if len(batch.documents) >= MOST_DOCUMENTS:
+            yield batch
+            batch = Batch()
+    yield batch
+
+
+def lost(message: Message) -> Fault | None:
+    """The fault of a gap: which offsets were deleted before they were read. None for any other message."""
+    if not message.is_gap:
+        return None
+    count = message.next_offset - message.offset
+    return Fault(message, LOST, f"offsets {message.offset} to {message.next_offset - 1} are gone", count)
 
 
 def reject(fault: Fault, events: int) -> dict[str, Any]:
     """The dead letter (schemas.REJECTED) of a message of which `events` documents could not be indexed.
 
+    That of a gap in the log has the first and the last of the lost offsets.
+
     Its id is made of the message's topic, partition and offset alone, so that a duplicate can be recognised.
     """
     message = fault.message
-    record = {
-        "id": f"indexer/{message.topic}/{message.partition}/{message.offset}",
-        "code": fault.code,
-        "reason": fault.reason[:REASON_CHARACTERS],
-        "source": {
-            "topic": message.topic,
-            "partition": message.partition,
-            "offset": message.offset,
-            "timestamp_unix_milli": message.timestamp_unix_milli,
-        },
-        "value": base64.b64encode((message.value or b"")[:KEPT_BYTES]).decode(),
-        "events": events,
-    }
+    source = Source(message.topic, message.partition, message.offset, message.timestamp_unix_milli)
+    letter = dead_letter(STAGE, source, InvalidRecordError(fault.code, fault.reason), message.value)
+    record = letter | {"events": events}
+    if fault.code == LOST:
+        record["source"]["last_offset"] = message.next_offset - 1
     if message.key is not None:
-        record |= {"key": base64.b64encode(message.key).decode(), "machine": message.key.decode(errors="replace")}
+        key = message.key[:KEPT_NAME]
+        record |= {"key": base64.b64encode(key).decode(), "machine": key.decode(errors="replace")}
     return record

@@ -20,13 +20,14 @@ from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
 from infra.contract.offsets import Offsets
 from infra.contract.topics import LIVE, TopicMap
 from jobs.indexer import documents
-from jobs.indexer.batch import MERGED, REFUSED, Batch, Fault, Key, Kind, Message, convert, reject
+from jobs.indexer.batch import MERGED, REFUSED, Batch, Fault, Key, Kind, Message, convert, lost, reject
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, next_offsets
 from jobs.indexer.outbox import Outbox
 from jobs.runtime.settings import Settings
 
 DOCUMENTS = Counter("kappa_indexer_documents", "Documents written to Elasticsearch", ("index",))
 REFUSALS = Counter("kappa_indexer_refused", "Records or documents that could not be indexed: they are dead letters")
+LOST = Counter("kappa_indexer_lost_records", "Offsets deleted before they were indexed", ("topic", "partition"))
 WAITING = Gauge("kappa_indexer_waiting", "1 while Elasticsearch is unavailable and the indexer waits for it")
 
 _log = structlog.get_logger(__name__)
@@ -97,8 +98,9 @@ class Indexer:
     def _index(self, messages: Sequence[Message]) -> None:
         if not messages:
             return
-        batch = convert(messages, self._kinds)
-        faults = [*batch.faults, *self._write(batch)]
+        faults = [fault for message in messages if (fault := lost(message))]
+        for batch in convert(messages, self._kinds):
+            faults += [*batch.faults, *self._write(batch)]
         try:
             self._commit(self._rejects(faults), next_offsets(messages))
         except Interrupted as error:
@@ -106,6 +108,7 @@ class Indexer:
             self._intake.rewind()
         else:
             REFUSALS.inc(len(faults))
+            _report_gaps(messages)
 
     def _commit(self, rejects: Sequence[dict[str, Any]], offsets: Offsets) -> None:
         if rejects:
@@ -128,14 +131,16 @@ class Indexer:
         for merged in MERGED:
             ids = [identity for kind, identity in batch.documents if kind == merged]
             for identity, stored in self._sink.read(index_of(merged, self._generation), ids).items():
-                batch.merge((merged, identity), documents.upgrade(stored))
+                try:
+                    batch.merge((merged, identity), documents.upgrade(stored))
+                except (KeyError, TypeError, ValueError) as error:  # somebody else has written it
+                    _log.warning("stored document replaced", index=merged, id=identity, reason=repr(error))
 
     def _action(self, key: Key, document: documents.Document) -> Action:
         kind, identity = key
-        action: Action = {"_index": index_of(kind, self._generation), "_id": identity, "_source": document}
-        if kind in MERGED:  # an indexer that lost its partitions must not overwrite a newer state
-            action |= {"version": documents.version(document), "version_type": "external_gte"}
-        return action
+        # Of a merged document, an indexer that lost its partitions must not overwrite a newer state.
+        version = documents.version(document) if kind in MERGED else None
+        return Action(index_of(kind, self._generation), identity, document, version)
 
     def _rejects(self, faults: Sequence[Fault]) -> list[dict[str, Any]]:
         """A dead letter for each message at fault, but for dead letters themselves: their topic has them already."""
@@ -145,7 +150,7 @@ class Indexer:
                 _log.error("dead letter not indexed", offset=fault.message.offset, reason=fault.reason)
             else:
                 by_message[fault.message].append(fault)
-        return [reject(group[0], len(group)) for group in by_message.values()]
+        return [reject(group[0], sum(fault.events for fault in group)) for group in by_message.values()]
 
     def _wait(self, seconds: float) -> None:
         WAITING.set(1)
@@ -154,3 +159,16 @@ class Indexer:
     def _resume(self) -> None:
         WAITING.set(0)
         self._intake.resume()
+
+
+def _report_gaps(messages: Sequence[Message]) -> None:
+    for gap in messages:
+        if gap.is_gap:
+            LOST.labels(gap.topic, gap.partition).inc(gap.next_offset - gap.offset)
+            _log.error(
+                "records were deleted before they were indexed: raise the topic's retention; a replay indexes them",
+                topic=gap.topic,
+                partition=gap.partition,
+                first=gap.offset,
+                last=gap.next_offset - 1,
+            )

@@ -1,4 +1,8 @@
-"""The indexer's side of its consumer group: batches, waiting without losing the partitions, going back, lag."""
+"""The indexer's side of its consumer group: batches, waiting without losing the partitions, going back, gaps, lag.
+
+A gap is what retention, or somebody, has deleted from a topic before it was read. The indexer goes on behind it, since
+more would be deleted while it waits for a person, but it says so: in its log, in a metric and by a dead letter.
+"""
 
 import threading
 import time
@@ -6,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
 
 from connectors.kafka.client import make_admin, make_consumer, topic_partitions
-from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.offsets import earliest_offsets, latest_offsets
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
@@ -48,7 +52,7 @@ class Intake:
         settings = {
             "session.timeout.ms": 10_000,  # how long the partitions of a killed one wait for its successor
             "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
+            "auto.offset.reset": "error",  # an offset that is out of range is a gap, which we must notice
             # Eager: a rebalance sends every partition back to its committed offset, so a batch can just be dropped.
             "partition.assignment.strategy": "range",
             # The end is behind the last transaction's marker: only with it can the lag come down to 0.
@@ -58,7 +62,7 @@ class Intake:
         # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
         self._admin = make_admin(connection)
         self._check_topics(bootstrap)
-        self._consumer.subscribe(self._topics, on_revoke=self._on_revoke)
+        self._subscribe()
 
     def gather(self) -> list[Message]:
         """What arrives within the linger time and the bounds of a batch."""
@@ -134,6 +138,34 @@ class Intake:
         if missing := sorted(set(self._topics) - known.keys()):
             raise UserError(f"topics={', '.join(missing)}: missing on {bootstrap}; run `kappa topics apply`")
 
+    def _subscribe(self) -> None:
+        self._consumer.subscribe(self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Go on from the committed offsets; where the log begins behind one, from there, with the gap held."""
+        try:
+            committed = consumer.committed(partitions, timeout=BROKER_SECONDS)
+            places = [(at.topic, at.partition) for at in committed]
+            starts = earliest_offsets(self._admin, places, BROKER_SECONDS)
+            ends = latest_offsets(self._admin, places, BROKER_SECONDS)
+        except KafkaException as error:  # the broker is on its way: polling says so, and we subscribe again
+            _log.warning("kafka unavailable", reason=error.args[0].str())
+            return
+        for at in committed:
+            place = at.topic, at.partition
+            if at.offset > ends[place]:
+                _log.error(
+                    "topic is shorter than what was read of it: it is read from its beginning", topic=at.topic,
+                    partition=at.partition, read_to=at.offset, ends_at=ends[place],
+                )  # fmt: skip
+                at.offset = starts[place]
+            elif at.offset >= 0 and at.offset < starts[place]:
+                self._held.append(Message(*place, at.offset, starts[place], is_gap=True))
+                at.offset = starts[place]
+            elif at.offset < 0:
+                at.offset = starts[place]
+        consumer.assign(committed)
+
     def _is_full(self) -> bool:
         return len(self._held) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES
 
@@ -156,6 +188,12 @@ class Intake:
             self._bytes += len(message)
         elif error.code() == KafkaError._FATAL:
             raise KafkaException(error)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            _log.warning("offset out of range", topic=message.topic(), partition=message.partition())
+            self._consumer.unsubscribe()  # the assignment that follows tells what is gone
+            self._drop()
+            self._rebalances += 1
+            self._subscribe()
         else:
             _log.warning("kafka unavailable", reason=error.str())
 

@@ -56,14 +56,28 @@ class Outbox:
         try:
             within(DEADLINE_SECONDS, transact)
         except KafkaException as error:
-            self._check_fenced(error)
-            self._recover(error)
+            cause = self._cause(error)
+            self._check_fenced(cause)
+            self._recover(cause)
         except TimeoutError as error:
             self._recover(error)
 
     def _rows(self, records: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
         for record in records:
             yield self._topic, -1, _source(record).encode(), orjson.dumps(record), 0, None
+
+    def _cause(self, failure: KafkaException) -> KafkaException:
+        """The error that made the writer useless; a record that is written after it only fails because of it.
+
+        A fenced writer must not be taken for a broken one: to open another one would fence its successor.
+        """
+        if failure.args[0].code() != KafkaError._FATAL:
+            return failure
+        try:
+            self._writer.commit()  # refused, with the cause
+        except KafkaException as cause:
+            return cause
+        return failure
 
     def _check_fenced(self, failure: KafkaException) -> None:
         error = failure.args[0]

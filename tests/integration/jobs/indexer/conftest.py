@@ -65,7 +65,7 @@ class Chain:
             kafka_bootstrap=bootstrap, elasticsearch_url=elasticsearch_url, generation=self.generation
         )
         self.topics: TopicMap = JOBS.topics_in(load_topics(), self.generation)
-        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 10_000_000})
         self.elasticsearch: Elasticsearch = connect(elasticsearch_url)
         self.written = list(self.topics.indexed)
         admin.apply(admin.connect(bootstrap), self.written)
@@ -144,6 +144,14 @@ class Chain:
             committed = consumer.committed(places, timeout=30)
             ends = [consumer.get_watermark_offsets(place, timeout=30)[1] for place in places]
         return [end - max(0, place.offset) for place, end in zip(committed, ends, strict=True)]
+
+    def ends(self, topic: str) -> list[TopicPartition]:
+        """The end of each partition of a topic, by its name on the broker."""
+        with reader(self.settings.kafka_bootstrap, uuid.uuid4().hex) as consumer:
+            return [
+                TopicPartition(topic, place.partition, consumer.get_watermark_offsets(place, timeout=30)[1])
+                for place in partitions(consumer, topic)
+            ]
 
     def records(self, topic: str) -> list[dict[str, Any]]:
         """Every committed record of a topic."""

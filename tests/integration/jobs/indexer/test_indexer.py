@@ -8,17 +8,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka import TopicPartition
 
 from connectors.kafka import admin
+from connectors.sinks.elasticsearch import Action, ElasticsearchSink
 from infra.contract.columnar import to_rows
 from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.incidents.fold import fold
-from jobs.indexer.indexer import index_of, run
+from jobs.indexer.indexer import index_of, run, template_of
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.verify import readback
@@ -84,7 +87,7 @@ def test_every_record_becomes_its_documents(chain: Chain):
         shared | cpu | {"attributes": ["state=idle"]},
         shared | load,
     ]
-    assert all(identity.startswith("vm-1-0/") for identity in documents)
+    assert {len(identity) for identity in documents} == {32}
     assert chain.documents("novelties") == {
         "n1": {
             "@timestamp": milli,
@@ -104,8 +107,9 @@ def test_every_record_becomes_its_documents(chain: Chain):
             "ended": milli + 60_000,
         }
     }
-    assert chain.documents("rejected") == {
-        "telemetry.lines-0-7-0-malformed": {
+    assert list(chain.documents("rejected").values()) == [
+        {
+            "id": "telemetry.lines-0-7-0-malformed",
             "@timestamp": 1_790_000_000_000,
             "code": "malformed",
             "reason": "could not be decoded",
@@ -114,7 +118,7 @@ def test_every_record_becomes_its_documents(chain: Chain):
             "source": {"topic": "telemetry.lines", "partition": 0, "offset": 7},
             "value": '{"broken\ufffd',
         }
-    }
+    ]
 
 
 def test_a_repeated_run_gives_the_same_documents(chain: Chain):
@@ -211,7 +215,87 @@ def test_a_refused_document_is_rejected_and_the_rest_goes_on(chain: Chain):
     assert (refused["machine"], refused["events"], refused["source"]["offset"]) == ("vm-1", 1, 1)
     assert base64.b64decode(unreadable["value"]) == b"{broken"
     assert unreadable["machine"] == "vm-2"
-    assert {record["id"] for record in rejected.values()} == chain.documents("rejected").keys()
+    stored = {document["id"]: document for document in chain.documents("rejected").values()}
+    assert {record["id"] for record in rejected.values()} == stored.keys()
+    assert {document["stage"] for document in stored.values()} == {"indexer"}
+
+
+def test_what_can_not_be_indexed_is_a_dead_letter_and_nothing_stops(chain: Chain):
+    long_name = "h" * 600
+    broken = {
+        "a wrong type": window("vm-3", 0, mean="high"),
+        "no JSON": b"\xff\xfe{",
+        "nested deeply": b"[" * 200_000,
+        "10 MB": b'{"id":"' + b"x" * 9_000_000 + b'"}',
+        "too large a number": window("vm-3", 1) | {"window": {"start_unix_nano": 0, "end_unix_nano": 2**64 - 1}},
+    }
+    immense = "\U0001f600" * 10_000
+    with chain.indexer() as indexer:
+        chain.send("statistics", window("vm-1", 0), window(long_name, 0), key="vm-1")
+        for record in broken.values():
+            chain.send("statistics", record, key="vm-1")
+        chain.send("statistics", window("vm-1", 1), key="vm-1")
+        chain.send("novelties", novelty("n1", "start", 0, 9.0, series=immense, text="t" * 9_000_000), key="vm-1")
+        chain.send("novelties", novelty("n" * 600, "start", 0, 9.0), novelty("n2", "start", 0, 9.0), key="vm-1")
+        chain.send("incidents", b"null", b'{"id":"i","members":[1]}', key="i")
+        poll_until(chain.settled, "all committed")
+        assert indexer.running()
+
+    machines = [document["machine"] for document in chain.documents("statistics").values()]
+    assert sorted(machines) == [long_name] * 2 + ["vm-1"] * 4
+    novelties = chain.documents("novelties")
+    assert novelties.keys() == {"n1", "n2"}
+    assert novelties["n1"]["series"] == immense[:8191]
+    assert len(novelties["n1"]["text"]) == 8191
+    rejected = chain.records("events.rejected")
+    assert {(record["stage"], record["code"]) for record in rejected} == {("indexer", "unreadable_record")}
+    assert Counter(record["source"]["topic"].split(".")[0] for record in rejected) == {
+        "statistics": len(broken),
+        "novelties": 1,
+        "incidents": 2,
+    }
+    kept = {base64.b64decode(record["value"])[:500_000] for record in rejected}
+    assert {record[:500_000] for record in broken.values() if isinstance(record, bytes)} <= kept
+    assert len(chain.documents("rejected")) == len(rejected)
+
+
+def test_a_request_that_is_refused_as_a_whole_costs_only_the_document_at_fault(chain: Chain):
+    index = index_of("statistics", chain.generation)
+    sink = ElasticsearchSink(chain.elasticsearch, time.sleep)
+    sink.prepare("kappa-statistics", template_of("statistics"), index)
+    names = [*(f"d{number}" for number in range(50)), "i" * 600, *(f"d{number}" for number in range(50, 100))]
+    refused = sink.write([Action(index, name, {"machine": "vm-1"}) for name in names])
+    assert list(refused) == [50]
+    assert "512" in refused[50]
+    assert chain.documents("statistics").keys() == {name for name in names if len(name) < 600}
+
+
+def test_records_that_were_deleted_before_they_were_indexed_are_told(chain: Chain):
+    topic = chain.topics["statistics"].name
+    with chain.indexer():
+        chain.send("statistics", *(window("vm-1", n) for n in range(3)))
+        poll_until(chain.settled, "the first ones")
+    chain.send("statistics", *(window("vm-1", n) for n in range(3, 10)))
+    (partition,) = [place for place in chain.ends(topic) if place.offset == 10]
+    client = admin.connect(chain.settings.kafka_bootstrap)
+    for future in client.delete_records([TopicPartition(topic, partition.partition, 8)]).values():
+        future.result()
+    with chain.indexer() as indexer:
+        poll_until(chain.settled, "what is left")
+        assert indexer.running()
+
+    loads = [document for document in chain.documents("statistics").values() if document["series"] == "load"]
+    ends = {document["window"]["end"] for document in loads}
+    assert ends == {START // 1_000_000 + 10_000 * (n + 1) for n in (0, 1, 2, 8, 9)}
+    (letter,) = chain.records("events.rejected")
+    assert (letter["code"], letter["stage"], letter["events"]) == ("lost_records", "indexer", 5)
+    assert letter["source"] | {"timestamp_unix_milli": 0} == {
+        "topic": topic,
+        "partition": partition.partition,
+        "offset": 3,
+        "last_offset": 7,
+        "timestamp_unix_milli": 0,
+    }
 
 
 def test_kill_9_neither_loses_nor_doubles(chain: Chain):

@@ -3,7 +3,9 @@ import base64
 import orjson
 
 from infra.contract import schemas
-from jobs.indexer.batch import KEPT_BYTES, REFUSED, UNREADABLE, Fault, Message, convert, reject
+from infra.contract.dead_letters import KEPT_BYTES
+from jobs.indexer import batch as batches
+from jobs.indexer.batch import LOST, REFUSED, UNREADABLE, Fault, Message, convert, lost, reject
 from jobs.indexer.intake import next_offsets
 from tests.unit.jobs.indexer.test_documents import NOVELTY, REJECTED, STATISTICS
 
@@ -16,7 +18,7 @@ def message(topic: str, offset: int, value: object, key: bytes | None = b"vm-1")
 
 
 def test_messages_of_all_kinds_are_converted():
-    batch = convert(
+    (batch,) = convert(
         [
             message("statistics", 0, STATISTICS),
             message("novelties", 5, NOVELTY),
@@ -36,22 +38,37 @@ def test_messages_of_all_kinds_are_converted():
 
 def test_states_of_a_novelty_in_one_batch_become_one_document():
     end = NOVELTY | {"phase": "end", "time_unix_nano": 60_000_000_000, "score": 1.0}
-    batch = convert([message("novelties", 0, NOVELTY), message("novelties", 1, end)], KINDS)
+    (batch,) = convert([message("novelties", 0, NOVELTY), message("novelties", 1, end)], KINDS)
     document = batch.documents["novelties", "n1"]
     assert (document["phase"], document["score"], document["ended"]) == ("end", 14.5, 60_000)
     assert batch.origins["novelties", "n1"].offset == 1
 
 
 def test_what_cannot_be_read_is_a_fault_and_the_rest_goes_on():
-    broken = [b"{broken", b"[]", b"null", b'{"id":"x","machine":"m","window":3}', b'{"id":"\xff"}']
+    broken = [
+        b"{broken",
+        b"[]",
+        b"null",
+        b'"watermark_unix_nano"',
+        b'{"id":"x","machine":"m","window":3}',
+        b'{"id":"\xff"}',
+        b"[" * 100_000,
+        orjson.dumps(STATISTICS | {"machine": ["m"]}),
+        orjson.dumps(STATISTICS | {"statistics": {"series": ["a"], "mean": ["high"]}}),
+        orjson.dumps(STATISTICS | {"statistics": {"series": ["a", "b"], "mean": [1.0]}}),
+        orjson.dumps(STATISTICS | {"statistics": {"series": [None], "mean": [1.0]}}),
+        orjson.dumps(STATISTICS | {"window": STATISTICS["window"] | {"end_unix_nano": -5}}),
+    ]
     messages = [message("statistics", offset, value) for offset, value in enumerate(broken)]
-    batch = convert([*messages, message("statistics", 9, STATISTICS)], KINDS)
-    assert [(fault.message.offset, fault.code) for fault in batch.faults] == [(n, UNREADABLE) for n in range(5)]
+    (batch,) = convert([*messages, message("statistics", 99, STATISTICS)], KINDS)
+    assert [(fault.message.offset, fault.code) for fault in batch.faults] == [
+        (n, UNREADABLE) for n in range(len(broken))
+    ]
     assert len(batch.documents) == 2
 
 
 def test_tombstones_and_ends_of_partitions_have_no_documents():
-    batch = convert([Message("statistics", 0, 3, 4), Message("novelties", 1, 8, 8)], KINDS)
+    (batch,) = convert([Message("statistics", 0, 3, 4), Message("novelties", 1, 8, 8)], KINDS)
     assert (batch.documents, batch.faults) == ({}, [])
 
 
@@ -64,6 +81,7 @@ def test_a_rejected_record_tells_where_it_came_from_and_why():
     record = reject(Fault(message("statistics", 7, b"\xffraw"), REFUSED, "mapper says no"), events=3)
     assert record == {
         "id": "indexer/statistics/0/7",
+        "stage": "indexer",
         "code": "elasticsearch_refused",
         "reason": "mapper says no",
         "source": {"topic": "statistics", "partition": 0, "offset": 7, "timestamp_unix_milli": 1234},
@@ -81,3 +99,27 @@ def test_a_rejected_record_fits_into_a_message():
     assert len(orjson.dumps(record)) < 1_000_000
     assert base64.b64decode(record["value"]) == b"x" * KEPT_BYTES
     assert "machine" not in record
+
+
+def test_a_watermark_of_another_version_stops_nobody():
+    (batch,) = convert([message("novelties", 0, {"tick_unix_nano": 1})], KINDS)
+    assert (batch.documents, batch.faults) == ({}, [])
+
+
+def test_batches_are_bounded_and_nothing_is_lost_between_them(monkeypatch):
+    monkeypatch.setattr(batches, "MOST_DOCUMENTS", 4)
+    found = list(
+        convert([message("statistics", n, STATISTICS | {"id": f"r{n}"}) for n in range(5)], KINDS)  # two documents each
+    )
+    assert [len(batch.documents) for batch in found] == [4, 4, 2]
+
+
+def test_a_gap_in_the_log_is_a_dead_letter_with_its_offsets():
+    gap = Message("statistics", 2, 100, 160, is_gap=True)
+    fault = lost(gap)
+    assert fault is not None
+    record = reject(fault, fault.events)
+    assert (record["code"], record["events"], record["reason"]) == (LOST, 60, "offsets 100 to 159 are gone")
+    assert [record["source"][name] for name in ("partition", "offset", "last_offset")] == [2, 100, 159]
+    assert lost(Message("statistics", 2, 100, 101)) is None
+    assert next(iter(convert([gap], KINDS))).documents == {}

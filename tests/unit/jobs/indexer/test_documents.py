@@ -58,6 +58,7 @@ STATISTICS = {
         "hypervisor": "hv-1",
         "tenant": "core",
         "role": "amf",
+        "workload": "deployment/core/amf",
     },
     "window": {
         "kind": "tumbling",
@@ -77,6 +78,7 @@ NOVELTY = {
     "machine": "vm-1",
     "inventory": STATISTICS["inventory"],
     "peers": {"machines": 20, "hypervisor": 4, "site": 20, "tenant": 10, "role": 5},
+    "seen_before": True,
     "series": "cpu",
     "name": "cpu",
     "kind": "metric",
@@ -132,6 +134,7 @@ INCIDENT = {
 
 REJECTED = {
     "id": "telemetry.lines-0-7",
+    "stage": "enrichment",
     "code": "malformed",
     "reason": "could not be decoded",
     "source": {"topic": "telemetry.lines", "partition": 0, "offset": 7, "timestamp_unix_milli": 40_000},
@@ -165,8 +168,60 @@ def test_ids_depend_on_record_and_series_alone():
 def test_an_id_of_a_long_series_fits():
     record = {**STATISTICS, "statistics": {"series": ["x" * 5000], "count": [1]}}
     (identity,) = statistics(record)
-    assert identity.startswith("vm-1/7/")
-    assert len(identity.encode()) < 512
+    assert len(identity) == 32
+
+
+def test_an_id_has_the_same_length_whatever_the_record_is_called():
+    record = {**STATISTICS, "id": "h" * 600 + "/7", "machine": "h" * 600}
+    found = statistics(record)
+    assert {len(identity) for identity in found} == {32}
+    assert {document["machine"] for document in found.values()} == {"h" * 600}
+    ((identity, _),) = rejected({**REJECTED, "id": "t" * 5_000}).items()
+    assert len(identity) == 32
+
+
+@pytest.mark.parametrize("identity", ["", "n" * 129, "\u20ac" * 43])
+@pytest.mark.parametrize(("convert", "record"), [(novelties, "NOVELTY"), (incidents, "INCIDENT")])
+def test_an_id_that_the_index_would_not_take_is_an_error(convert, record, identity):
+    with pytest.raises(ValueError, match="id"):
+        convert({**globals()[record], "id": identity})
+
+
+def test_long_strings_are_cut_so_that_the_index_takes_them():
+    record = {**STATISTICS, "machine": "\U0001f600" * 50_000, "statistics": {"series": ["\U0001f600" * 50_000]}}
+    ((_, document),) = statistics(record).items()
+    assert len(document["series"].encode()) <= 32_766
+    assert len(document["machine"]) == 1024
+    (document,) = novelties({**NOVELTY, "text": "x" * 100_000, "contributors": [{"series": "y" * 100_000}]}).values()
+    assert len(document["text"]) == len(document["contributors"][0]["series"]) == 8191
+
+
+def test_a_record_of_too_many_series_is_an_error():
+    with pytest.raises(ValueError, match="50001 series"):
+        statistics({**STATISTICS, "statistics": {"series": [str(n) for n in range(50_001)]}})
+
+
+@pytest.mark.parametrize("phase", ["over", "x" * 100_000])
+def test_an_unknown_phase_is_an_error(phase):
+    with pytest.raises(ValueError, match="start, update, end"):
+        novelties({**NOVELTY, "phase": phase})
+
+
+@pytest.mark.parametrize("kind", ["statistics", "novelties", "incidents", "rejected"])
+def test_no_keyword_can_be_immense_and_no_label_makes_a_field(kind):
+    def fields(properties):
+        for name, field in properties.items():
+            yield name, field
+            yield from fields(field.get("properties", {}))
+
+    mappings = template_of(kind)["template"]["mappings"]
+    assert mappings["dynamic"] == "strict"
+    limits = {
+        name: field.get("ignore_above")
+        for name, field in fields(mappings["properties"])
+        if field.get("type") == "keyword"
+    }
+    assert set(limits.values()) == {8191}, limits
 
 
 def test_a_watermark_has_no_documents():
@@ -179,9 +234,11 @@ def test_a_record_without_window_is_an_error():
 
 
 def test_rejected_bytes_become_readable_text():
-    assert rejected(REJECTED) == {
-        "telemetry.lines-0-7": {
+    assert list(rejected(REJECTED).values()) == [
+        {
             "@timestamp": 40_000,
+            "id": "telemetry.lines-0-7",
+            "stage": "enrichment",
             "code": "malformed",
             "reason": "could not be decoded",
             "machine": "vm-1",
@@ -190,7 +247,7 @@ def test_rejected_bytes_become_readable_text():
             "key": "vm-1",
             "value": '{"café": \ufffd',
         }
-    }
+    ]
 
 
 def test_rejected_text_is_cut():
@@ -238,7 +295,7 @@ def test_a_watermark_of_novelties_is_no_document():
 
 def test_a_novelty_starts():
     evidence = ("score", "probability", "observed", "expected", "expected_low", "expected_high")
-    story = ("verdict", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
+    story = ("verdict", "seen_before", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
     plain = ("machine", "series", "name", "kind", "unit", *story, *evidence)
     assert novelties(NOVELTY) == {
         "n1": {
@@ -347,7 +404,7 @@ def test_the_mapping_of_a_list_is_its_schema(kind, field, schema):
 @pytest.mark.parametrize(
     ("records", "schema"),
     [
-        ([STATISTICS, {"control": {}, "time_unix_nano": 0}], schemas.STATISTICS),
+        ([STATISTICS, {"control": {}, "time_unix_nano": 0, "part": 1, "parts": 2}], schemas.STATISTICS),
         ([STATISTICS["statistics"]], schemas.STATISTIC),
         ([NOVELTY, {"feedback": "not-anomalous"}], schemas.NOVELTIES),
         (NOVELTY["contributors"], schemas.CONTRIBUTOR),
