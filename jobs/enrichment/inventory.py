@@ -1,9 +1,10 @@
-"""The inventory as a lookup table: the facts of each machine (type, site, hypervisor, tenant, role) with their history.
+"""The inventory as a lookup table: the facts of each machine (type, site, hypervisor, ...) with their history.
 
 The `inventory` topic is compacted by machine and `valid_from`, so every change of a machine's facts stays in it. A fact
 applies to an event if it was valid at the event's time and had reached the broker before the event did. Both times are
 in the log, so a replay finds the same facts. A `Fact` is a dict of the facts and when they hold, in ns since the epoch:
-`valid_from`, `valid_to` (None: no end) and `known_from` (when the broker received them).
+`valid_from`, `valid_to` (None: no end), `known_from` (when the broker received them) and `retired_at` (the end that the
+fact itself has, whatever follows it).
 """
 
 from collections import defaultdict
@@ -29,12 +30,14 @@ _HISTORY = pa.struct(
         ("valid_from", pa.int64()),
         ("valid_to", pa.int64()),
         ("known_from", pa.int64()),
+        ("retired_at", pa.int64()),
         *((name, pa.string()) for name in FACTS),
     ]
 )
 SCHEMA = pa.schema([("machine", pa.string()), ("history", pa.list_(_HISTORY))])
 
 Fact = dict[str, Any]
+FACT_CHARACTERS = 1_000  # each record of the machine has its facts
 
 
 class InventoryFollower:
@@ -76,7 +79,7 @@ class InventoryFollower:
     def _take(self, message: Message) -> None:
         try:
             machine, fact = parse_fact(message.value(), message.timestamp()[1])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             log.warning("inventory record skipped", offset=message.offset(), error=str(error))
             return
         self.facts[machine][fact["valid_from"]] = fact
@@ -122,11 +125,26 @@ def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
     Raises ValueError, KeyError or TypeError if `value` is no such record.
     """
     record = orjson.loads(value or b"")
-    fact: Fact = {name: record.get(name) for name in FACTS}
-    fact["valid_from"] = int(record.get("valid_from_unix_nano") or 0)
-    fact["valid_to"] = record.get("valid_to_unix_nano")
+    if not isinstance(record, dict):
+        raise TypeError("not an object")
+    fact: Fact = {name: _text(name, record.get(name)) for name in FACTS}
+    fact["valid_from"] = _time(record.get("valid_from_unix_nano") or 0)
+    valid_to = record.get("valid_to_unix_nano")
+    fact["valid_to"] = None if valid_to is None else _time(valid_to)
     fact["known_from"] = received_ms * 1_000_000
     return str(record["machine"]), fact
+
+
+def _text(name: str, value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and len(value) <= FACT_CHARACTERS):
+        return value
+    raise ValueError(f"{name}: a text of at most {FACT_CHARACTERS} characters is needed")
+
+
+def _time(value: Any) -> int:
+    if abs(time := int(value)) < 2**63:
+        return time
+    raise ValueError(f"{time}: no time in nanoseconds")
 
 
 def history(facts: Iterable[Fact]) -> list[Fact]:
@@ -134,6 +152,10 @@ def history(facts: Iterable[Fact]) -> list[Fact]:
     newest_first = sorted(facts, key=lambda fact: -fact["valid_from"])
     ends = [None, *(fact["valid_from"] for fact in newest_first[:-1])]
     return [
-        {**fact, "valid_to": min((e for e in (fact["valid_to"], end) if e is not None), default=None)}
+        {
+            **fact,
+            "valid_to": min((e for e in (fact["valid_to"], end) if e is not None), default=None),
+            "retired_at": fact["valid_to"],
+        }
         for fact, end in zip(newest_first, ends, strict=True)
     ]

@@ -10,6 +10,7 @@ from jobs.enrichment.coalesce import coalesced
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import BatchTransform, Context, Sources, Transform
 
@@ -42,7 +43,8 @@ def _each_batch(context: Context) -> BatchTransform:
     """The transform of a micro-batch: enrich the decoded rows with the inventory as it is now."""
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
-    enrich = enrichment(topics, coalesced)
+    assert isinstance(context.own, EnrichmentSettings)
+    enrich = enrichment(topics, coalesced, context.own)
     return lambda decoded: enrich(decoded, inventory.frame())
 
 

@@ -10,6 +10,7 @@ import threading
 from functools import reduce
 
 import orjson
+from pydantic_settings import BaseSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,6 +20,7 @@ from connectors.decoders.registry import decoder_of
 from infra.contract.topics import Topic, TopicMap
 from jobs.enrichment.inventory import SCHEMA, Fact, history, read_facts
 from jobs.enrichment.retry import topics_by_format
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.job import Context
 from jobs.runtime.metrics import MetricsServer
@@ -28,12 +30,12 @@ from jobs.runtime.settings import Settings
 NAME = "enrichment-realtime"
 
 
-def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
+def run(settings: Settings, topics: TopicMap, stop: threading.Event, own: BaseSettings | None) -> None:
     """Run the real-time query until `stop` is set. Blocks. Raises the exception that the query failed with."""
     settings = _with_a_core_for_each_partition(settings, topics)
     queries: Queries = {}
     with MetricsServer(settings, lambda: unhealthy(queries)):
-        run_queries(NAME, lambda spark, _: start(Context(spark, settings, topics)), settings, queries, stop)
+        run_queries(NAME, lambda spark, _: start(Context(spark, settings, topics, own)), settings, queries, stop)
 
 
 def start(context: Context) -> Queries:
@@ -61,7 +63,9 @@ def records(context: Context) -> DataFrame:
         for name, topics in topics_by_format(readable(context.topics)).items()
     ]
     facts = read_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
-    enriched = enrichment(context.topics)(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts))
+    assert isinstance(context.own, EnrichmentSettings)
+    enrich = enrichment(context.topics, settings=context.own)
+    enriched = enrich(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts))
     return enriched.select("topic", "key", "value", "headers")
 
 

@@ -14,11 +14,16 @@ from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
 from infra.contract.inventory import FACTS
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import TopicMap
+from jobs.enrichment import limits as names
 from jobs.enrichment.coalesce import Step, apart
+from jobs.enrichment.limits import Limits
+from jobs.enrichment.resource import own_facts
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.templates import template
 
 SCHEMA_VERSION = "events/3"
-UNKNOWN_MACHINE = "unknown_machine"  # the note by which they are counted
+UNKNOWN_MACHINE = "unknown_machine"  # the notes by which they are counted
+CUT = "cut"
 # A dead letter keeps at most so many bytes of the original record, which is still at its source offset.
 REJECTED_BYTES = 1_000_000
 REJECTED_NAME = 1_000  # characters of a key or a machine's name
@@ -31,6 +36,7 @@ _REASONS = {
     "no_time": "the event has no valid time",
     "no_value": "the data point has no value",
     "not_finite": "the data point's value is not a finite number",
+    **names.REASONS,
     TOO_LARGE: "the record, or what would be written of it, is too large; let its collector send smaller batches",
 }
 
@@ -38,18 +44,21 @@ _REASONS = {
 Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
 
 
-def enrichment(topics: TopicMap, coalesce: Callable[[], Step] = apart) -> Enrichment:
+def enrichment(
+    topics: TopicMap, coalesce: Callable[[], Step] = apart, settings: EnrichmentSettings | None = None
+) -> Enrichment:
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
     jobs/enrichment/inventory.py). `coalesce` makes the step that coalesces rows into records. The column expressions
     are built here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s.
     """
-    limits = topics.telemetry
+    telemetry, limits = topics.telemetry, Limits(settings or EnrichmentSettings())
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
-    lateness = _by_topic({t.name: t.lateness for t in limits if t.lateness}).alias("lateness")
-    future = _by_topic({t.name: t.future for t in limits if t.future}).alias("future")
-    split_by_verdict, join_inventory, to_records = _split_by_verdict(), _join_inventory(), _to_records(topics)
+    lateness = _by_topic({t.name: t.lateness for t in telemetry if t.lateness}).alias("lateness")
+    future = _by_topic({t.name: t.future for t in telemetry if t.future}).alias("future")
+    split_by_verdict, join_inventory = _split_by_verdict(limits), _join_inventory()
+    to_records = _to_records(topics, limits)
     coalesced = coalesce()
 
     def enrich(decoded: DataFrame, inventory: DataFrame) -> DataFrame:
@@ -64,11 +73,11 @@ def _by_topic(limits: dict[str, timedelta]) -> Column:
     return F.element_at(F.create_map(*pairs), F.col("topic"))
 
 
-def _verdict(event: Column) -> Column:
+def _verdict(event: Column, limits: Limits) -> Column:
     """Where one event goes: `ok`, `late`, or the code for which it is rejected."""
     time, value = event["time_unix_nano"], event["value"]
     is_metric = F.col("kind") == "metric"
-    return (
+    judged = (
         F.when(time.isNull() | (time <= 0), "no_time")
         .when(time - F.col("received") > F.col("future"), "future")
         .when(F.col("received") - time > F.col("lateness"), "late")
@@ -76,25 +85,28 @@ def _verdict(event: Column) -> Column:
         .when(is_metric & (F.isnan(value) | (F.abs(value) == float("inf"))), "not_finite")
         .otherwise("ok")
     )
+    return F.coalesce(limits.event_verdict(event), judged)
 
 
-def _split_by_verdict() -> Step:
+def _split_by_verdict(limits: Limits) -> Step:
     """Split each row into one for each verdict of its events; a row that couldn't be decoded has its error as verdict.
 
     Nearly always all events of a row have the same verdict. If the decoder has rendered them (`json`), the range of
-    their times shows that, and they stay as they are; otherwise each event is judged.
+    their times and the lengths of their names show that, and they stay as they are; otherwise each event is judged.
     """
     in_time = (F.col("first_unix_nano") >= F.col("received") - F.col("lateness")) & (
         F.col("last_unix_nano") <= F.col("received") + F.col("future")
     )
     late = F.col("last_unix_nano") < F.col("received") - F.col("lateness")
-    whole = F.when(F.col("error").isNotNull(), F.col("error")).when(in_time, "ok").when(late, "late")
+    fit, excess = limits.rendered_fit(), limits.row_verdict()
+    error = F.coalesce("error", excess)
+    whole = F.when(error.isNotNull(), error).when(fit & in_time, "ok").when(fit & late, "late")
     together = F.array(F.struct(F.col("whole").alias("verdict"), "events"))
     events = F.coalesce("events", event_rows(F.from_json("json", _COLUMNS)))
     one_by_one = F.transform(
-        F.array_distinct(F.transform(events, _verdict)),
+        F.array_distinct(F.transform(events, lambda event: _verdict(event, limits))),
         lambda verdict: F.struct(
-            verdict.alias("verdict"), F.filter(events, lambda event: _verdict(event) == verdict).alias("events")
+            verdict.alias("verdict"), F.filter(events, lambda event: _verdict(event, limits) == verdict).alias("events")
         ),
     )
     # In one step, though that parses a batch of several verdicts more than once: Spark interprets the functions of
@@ -110,7 +122,10 @@ def _split_by_verdict() -> Step:
 
 
 def _join_inventory() -> Enrichment:
-    """Add `inventory`: the facts that were valid at the row's first event and known when the broker received it."""
+    """Add `inventory`: the facts that were valid at the row's first event and known when the broker received it.
+
+    What the inventory doesn't say the resource's own attributes may; `known` is the inventory's alone.
+    """
     first = F.coalesce(F.array_min("events.time_unix_nano"), F.col("first_unix_nano"))
 
     def applies(fact: Column) -> Column:
@@ -124,7 +139,9 @@ def _join_inventory() -> Enrichment:
     fact = F.when(F.size("history") == 1, F.when(applies(only), only)).otherwise(
         F.get(F.filter("history", applies), F.lit(0))
     )
-    facts = F.struct(fact.isNotNull().alias("known"), *(fact[name].alias(name) for name in FACTS))
+    own = own_facts(F.col("resource"))
+    named = (F.coalesce(fact[name], own[name]).alias(name) for name in FACTS)
+    facts = F.struct(fact.isNotNull().alias("known"), *named, fact["retired_at"].alias("valid_to_unix_nano"))
 
     def join(df: DataFrame, inventory: DataFrame) -> DataFrame:
         joined = df.withColumn("first", first).join(F.broadcast(inventory), on="machine", how="left")
@@ -133,19 +150,23 @@ def _join_inventory() -> Enrichment:
     return join
 
 
-def _with_templates(events: Column) -> Column:
+def _with_templates(lines: Column, limits: Limits, is_cut: Column) -> Column:
     """Log lines with their template, which is also their series; a line of OTLP may have no body."""
+    events = F.when(is_cut, F.transform(lines, limits.line)).otherwise(lines)
     templates = F.transform(events, lambda event: template(F.coalesce(event["body"], F.lit(""))))
     return F.zip_with(
         events, templates, lambda event, found: event.withField("template", found).withField("series", found)
     )
 
 
-def _to_records(topics: TopicMap) -> Step:
+def _to_records(topics: TopicMap, limits: Limits) -> Step:
     """The records in the columns that the transactional sink takes, from rows of one verdict with their inventory."""
     is_rejected = ~F.col("verdict").isin("ok", "late")
     value = F.when(is_rejected, _rejected_json(_rejected_content())).otherwise(_events_json())
-    events = F.when(F.col("kind") == "log", _with_templates(F.col("events"))).otherwise(F.col("events"))
+    is_log = F.coalesce(F.col("kind") == "log", F.lit(False))
+    cut_lines = is_log & F.coalesce(F.exists("events", limits.is_line_cut), F.lit(False))
+    lines = _with_templates(F.col("events"), limits, F.col("cut"))
+    events = F.when(is_log, lines).otherwise(F.col("events"))
     addressed = {"events": events, "source": _source(), "batch_id": _batch_id()}
     head = F.to_json(
         F.struct(F.col("batch_id").alias("id"), "machine", "kind", "resource", "inventory", "source", "retried")
@@ -154,7 +175,8 @@ def _to_records(topics: TopicMap) -> Step:
     judged = F.when(is_huge, TOO_LARGE).otherwise(F.col("verdict"))
     written = _addressed(topics, is_rejected, is_huge)
     return lambda df: (
-        df.withColumns(addressed)
+        df.withColumn("cut", cut_lines | limits.is_resource_cut())
+        .withColumns({**addressed, "resource": limits.resource()})
         .withColumn("head", head)  # a step of its own: Spark would render it twice, to know its length
         .withColumn("record", value)
         .withColumn("verdict", judged)
@@ -170,19 +192,22 @@ def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[
         .when(is_rejected, topics["events.rejected"].name)
         .otherwise(topics["events.late"].name)
     )
-    is_unknown = ~F.col("inventory.known") & (F.col("kind") != "control")
+    # A member of a workload comes and goes: no inventory knows it, and what it is it says itself.
+    is_named = F.col("inventory.known") | F.col("inventory.workload").isNotNull()
+    is_unknown = ~is_named & (F.col("kind") != "control")
     return (
         target.alias("topic"),
         # A control event goes to the partition that has the events of its machines.
         F.when(~is_rejected & (F.col("kind") == "control"), F.col("partition")).alias("partition"),
-        F.when(is_rejected, source).otherwise(F.col("machine")).alias("key"),
+        # The members of a workload are in one partition: they are judged together.
+        F.when(is_rejected, source).otherwise(F.coalesce("inventory.workload", "machine")).alias("key"),
         F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
         F.array(_header("kappa.source", source), _header("kappa.schema", F.lit(SCHEMA_VERSION))).alias("headers"),
         F.col("topic").alias("source_topic"),
         F.col("partition").alias("source_partition"),
         F.unix_millis("newest").alias("source_timestamp_ms"),
-        F.when(is_rejected, F.col("verdict")).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
+        F.when(is_rejected, F.col("verdict")).when(F.col("cut"), CUT).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
     )
 
 
@@ -212,7 +237,7 @@ def _rejected_json(content: dict[str, Column]) -> Column:
     code = F.col("verdict")
     reasons = F.create_map(*(F.lit(text) for pair in _REASONS.items() for text in pair))
     reason = F.coalesce(F.try_element_at(reasons, code), F.concat(F.lit("could not be decoded: "), code))
-    head = {"id": F.concat_ws("-", "batch_id", code), "code": code, "reason": reason}
+    head = {"id": F.concat_ws("-", "batch_id", code), "stage": F.lit("enrichment"), "code": code, "reason": reason}
     named = [column.alias(name) for name, column in (head | content).items()]
     names = [F.substring(name, 1, REJECTED_NAME).alias(name) for name in ("key", "machine")]
     rendered = F.json_array_length(F.get_json_object("json", "$.time_unix_nano"))

@@ -13,6 +13,7 @@ from connectors.kafka.admin import apply, connect
 from connectors.kafka.reader import read_topic
 from infra.contract.topics import TopicMap, load_topics
 from jobs.enrichment.job import TRANSFORM
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context
 from jobs.runtime.query import start_query
@@ -49,7 +50,7 @@ def running_enrichment(spark: SparkSession, bootstrap: str, topics: TopicMap, ho
     """The job, until the block ends; with the same `home` it goes on where it stopped."""
     generation = f"t{uuid.uuid5(uuid.NAMESPACE_URL, str(home)).hex[:8]}"
     settings = Settings(kafka_bootstrap=bootstrap, home=home, generation=generation, trigger_seconds=0.2)
-    context = Context(spark, settings, topics)
+    context = Context(spark, settings, topics, EnrichmentSettings())
     (declared,) = TRANSFORM.queries(JOBS["enrichment"], context)
     query = start_query(declared, context, Gate())
     try:

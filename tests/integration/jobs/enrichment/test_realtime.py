@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from infra.contract.topics import TopicMap
 from jobs.enrichment.deduplicate import Deduplicator
 from jobs.enrichment.realtime import NAME, start
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.runtime.job import Context
 from jobs.runtime.settings import Settings
 from tests.integration.enrichment import own_map, records_of, wait_for
@@ -46,7 +47,7 @@ def test_a_restart_repeats_and_the_source_offset_removes_it(spark, servers, topi
         return [r["events"]["value"][0] for r in records_of(bootstrap, topics["events"].name)]
 
     for first in (0, COUNT):
-        query = start(Context(spark, settings, topics))[NAME]
+        query = start(Context(spark, settings, topics, EnrichmentSettings()))[NAME]
         try:
             send(bootstrap, topics, first)
             wait_for(

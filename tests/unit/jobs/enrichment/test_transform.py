@@ -11,6 +11,7 @@ from infra.contract.columnar import event_columns, to_rows
 from infra.contract.schemas import DECODED, EVENT
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA, history, parse_fact
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.transform import RECORD_BYTES, REJECTED_BYTES, REJECTED_NAME, enrichment
 
 NANO = 1_000_000_000
@@ -61,7 +62,10 @@ def rendered(*events, sound=True, **fields):
     times = [event["time_unix_nano"] for event in events] if sound else [None]
     json_ = orjson.dumps(event_columns(events)).decode()
     whole = {"events": None, "json": json_, "first_unix_nano": min(times), "last_unix_nano": max(times)}
-    return batch(**fields) | whole
+    lengths = {
+        f"{name}_bytes": max(len((event.get(name) or "").encode()) for event in events) for name in ("series", "unit")
+    }
+    return batch(**fields) | whole | lengths
 
 
 def frames(spark, batches, facts=()):
@@ -75,9 +79,10 @@ def frames(spark, batches, facts=()):
 def run(spark):
     """Enrich decoded batches; the records by topic, as parsed JSON, with what Kafka would carry beside it."""
 
-    def enriched(*batches, facts=()):
+    def enriched(*batches, facts=(), **limits):
         found: dict[str, list] = {}
-        for row in enrichment(load_topics())(*frames(spark, batches, facts)).collect():
+        enrich = enrichment(load_topics(), settings=EnrichmentSettings(**limits))
+        for row in enrich(*frames(spark, batches, facts)).collect():
             found.setdefault(row.topic, []).append((row, json.loads(row.value)))
         return found
 
@@ -213,18 +218,19 @@ def test_a_huge_undecodable_record_is_kept_in_part(run):
 
 
 def test_what_no_broker_would_take_is_rejected_without_its_content(run):
-    escaped = "\x01" * (RECORD_BYTES // 6)  # six bytes each in JSON
-    found = run(batch(line(escaped), line("short"), kind="log", offset=1), batch(line("short"), kind="log", offset=2))
+    escaped = [line("\x01" * 60_000)] * (RECORD_BYTES // 360_000)  # six bytes each in JSON
+    found = run(batch(*escaped, line("short"), kind="log", offset=1), batch(line("short"), kind="log", offset=2))
     [(row, record)] = found["events.rejected"]
     assert len(row.value) < 1_000
-    assert (record["code"], record["part"], record["events"]) == ("too_large", 0, 2)
+    assert (record["code"], record["part"], record["events"]) == ("too_large", 0, 26)
     assert "value" not in record and "batch" not in record
     assert row.key == "telemetry.otlp.metrics/2/1"
     assert [record["source"]["offset"] for _, record in found["events"]] == [2]
 
 
 def test_the_events_of_a_rendered_batch_that_is_too_large_are_counted(run):
-    found = run(rendered(point(unit="x" * RECORD_BYTES), point(), point(NOW - NANO)))
+    huge = {"a": "x" * RECORD_BYTES}  # no decoder makes such ones: all attributes are part of the series
+    found = run(rendered(point(attributes=huge), point(), point(NOW - NANO)))
     [(_, record)] = found["events.rejected"]
     assert (record["code"], record["events"]) == ("too_large", 3)
 
@@ -274,6 +280,21 @@ def test_a_fact_ends_where_it_says(run):
     assert record["inventory"] == {"known": False}
 
 
+def test_facts_say_until_when_their_machine_is_there(run):
+    ends = fact(site="a", valid_to_unix_nano=NOW + NANO)
+    [(_, record)] = run(batch(point()), facts={"vm-1": [ends, fact(site="b", valid_from_unix_nano=NOW + NANO)]})[
+        "events"
+    ]
+    assert record["inventory"] == {"known": True, "site": "a", "valid_to_unix_nano": NOW + NANO}
+
+
+def test_what_retires_a_machine_leaves_its_facts_for_the_time_before(run):
+    end = fact(valid_from_unix_nano=NOW, valid_to_unix_nano=NOW, known=NOW - 2 * NANO)
+    found = run(batch(point(NOW - NANO), offset=1), batch(point(), offset=2), facts={"vm-1": [fact(site="a"), end]})
+    facts = {record["source"]["offset"]: record["inventory"] for _, record in found["events"]}
+    assert facts == {1: {"known": True, "site": "a"}, 2: {"known": False}}
+
+
 def test_history_closes_each_fact_at_the_next():
     facts = [fact(site="b", valid_from_unix_nano=20), fact(site="a"), fact(site="c", valid_from_unix_nano=30)]
     assert [(f["site"], f["valid_from"], f["valid_to"]) for f in history(facts)] == [
@@ -281,6 +302,42 @@ def test_history_closes_each_fact_at_the_next():
         ("b", 20, 30),
         ("a", 0, 20),
     ]
+
+
+POD = {"k8s.pod.name": "cart-1", "k8s.deployment.name": "cart", "cloud.region": "eu-1", "k8s.node.name": "node-3"}
+
+
+def pod(**fields):
+    return batch(point(), machine="cart-1", **fields) | {"resource": POD}
+
+
+def test_a_resource_tells_what_the_inventory_does_not(run):
+    """`known` stays the inventory's; a member of a workload is no unknown machine."""
+    ((row, record),) = run(pod())["events"]
+    assert record["inventory"] == {
+        "known": False,
+        "type": "virtual",
+        "site": "eu-1",
+        "hypervisor": "node-3",
+        "workload": "deployment/cart",
+    }
+    assert (row.key, row.note) == ("deployment/cart", None)  # its members are in one partition
+
+
+def test_the_inventory_has_the_first_word(run):
+    ((_, record),) = run(pod(), facts={"cart-1": [fact("cart-1", site="dc1", workload="carts")]})["events"]
+    assert record["inventory"] == {
+        "known": True,
+        "type": "virtual",
+        "site": "dc1",
+        "hypervisor": "node-3",
+        "workload": "carts",
+    }
+
+
+def test_a_place_alone_leaves_a_machine_unknown(run):
+    ((row, record),) = run(batch(point()) | {"resource": {"host.name": "vm-1", "cloud.region": "eu-1"}})["events"]
+    assert (record["inventory"], row.note) == ({"known": False, "site": "eu-1"}, "unknown_machine")
 
 
 def test_a_control_event_stays_in_its_partition_and_is_no_unknown_machine(run):
@@ -294,3 +351,122 @@ def test_a_control_event_stays_in_its_partition_and_is_no_unknown_machine(run):
 def test_a_log_line_without_a_body_has_a_series_too(run):
     [(_, record)] = run(batch(line(None), line("Connection 17 closed"), kind="log"))["events"]
     assert [event["series"] for event in to_rows(record["events"])] == ["", "Connection <*> closed"]
+
+
+def outcomes(found):
+    """Where the rows went, by source offset: the topic, or the code of the dead letter, and the number of events."""
+    return {
+        (record["source"]["offset"], record.get("code", topic)): record["events"]
+        if "code" in record
+        else len(record["events"]["time_unix_nano"])
+        for topic, rows in found.items()
+        for _, record in rows
+    }
+
+
+def test_a_machine_with_too_long_a_name_is_rejected_by_its_bytes(run):
+    names = ["m" * 255, "m" * 256, "\u00e9" * 128]
+    found = run(
+        *(rendered(point(), offset=n, machine=name) for n, name in enumerate(names)),
+        batch(line("up"), line("up"), offset=3, machine=names[1], kind="log"),
+    )
+    assert outcomes(found) == {
+        (0, "events"): 1,
+        (1, "machine_too_long"): 1,
+        (2, "machine_too_long"): 1,
+        (3, "machine_too_long"): 2,
+    }
+    [letter] = [record for _, record in found["events.rejected"] if record["source"]["offset"] == 1]
+    assert json.loads(letter["batch"])["machine"] == names[1]
+    assert "KAPPA_ENRICHMENT_MACHINE_BYTES" in letter["reason"]
+
+
+@pytest.mark.parametrize("form", [batch, rendered])
+def test_series_and_units_that_are_too_long_are_rejected_and_their_neighbours_are_not(run, form):
+    long_series, long_unit = point(series="s" * 2_049), point(unit="u" * 64)
+    found = run(
+        form(point(series="s" * 2_048), point(unit="u" * 63), offset=1),
+        form(point(), long_series, long_unit, long_unit, offset=2),
+        form(long_series | {"time_unix_nano": NOW - 60 * NANO}, offset=3),
+    )
+    assert outcomes(found) == {
+        (1, "events"): 2,
+        (2, "events"): 1,
+        (2, "series_too_long"): 1,
+        (2, "unit_too_long"): 2,
+        (3, "series_too_long"): 1,
+    }
+
+
+def test_rendered_points_whose_lengths_nobody_has_told_are_looked_at(run):
+    unknown = {"series_bytes": None, "unit_bytes": None}
+    found = run(rendered(point(), offset=1) | unknown, rendered(point(series="s" * 3_000), offset=2) | unknown)
+    assert outcomes(found) == {(1, "events"): 1, (2, "series_too_long"): 1}
+
+
+def test_attributes_of_lines_and_resources_are_bounded(run):
+    def with_attributes(attributes, offset):
+        return batch(line("up") | {"attributes": attributes}, line("down"), offset=offset, kind="log")
+
+    many, long_key = {f"a{n}": "x" for n in range(129)}, {"k" * 256: "x"}
+    found = run(
+        with_attributes(many, 1),
+        with_attributes(long_key, 2),
+        rendered(point(), point(), offset=3) | {"resource": many},
+        rendered(point(), offset=4) | {"resource": long_key},
+        with_attributes(dict(list(many.items())[:128]), 5),
+    )
+    assert outcomes(found) == {
+        (1, "events"): 1,
+        (1, "too_many_attributes"): 1,
+        (2, "events"): 1,
+        (2, "attribute_too_long"): 1,
+        (3, "too_many_attributes"): 2,
+        (4, "attribute_too_long"): 1,
+        (5, "events"): 2,
+    }
+
+
+def test_long_lines_and_values_are_cut_and_counted(run):
+    long_line = line("Connection 17 closed " + "x" * 100) | {"attributes": {"a": "v" * 30, "b": None, "c": "short"}}
+    found = run(
+        batch(long_line, line("short"), offset=1, kind="log"),
+        rendered(point(), offset=2) | {"resource": {"host.name": "vm-1", "note": "n" * 30}},
+        batch(line("short"), offset=3, kind="log"),
+        body_characters=40,
+        attribute_characters=10,
+        facts={"vm-1": [fact()]},
+    )
+    records = {record["source"]["offset"]: (row.note, record) for row, record in found["events"]}
+    first, second = to_rows(records[1][1]["events"])
+    assert (first["body"], second["body"]) == ("Connection 17 closed " + "x" * 19, "short")
+    assert first["attributes"] == {"a": "v" * 10, "b": None, "c": "short"}
+    assert first["template"].startswith("Connection <*> closed")
+    assert records[2][1]["resource"] == {"host.name": "vm-1", "note": "n" * 10}
+    assert {offset: note for offset, (note, _) in records.items()} == {1: "cut", 2: "cut", 3: None}
+
+
+def test_the_body_of_a_control_event_is_never_cut(run):
+    body = json.dumps({"action": "reset", "machine": "m" * 100})
+    control = batch(point(value=None, type="control", body=body), machine="upf-*", kind="control")
+    [(_, record)] = run(control, body_characters=10)["events"]
+    assert record["events"]["body"] == [body]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [],
+        "vm-1",
+        None,
+        {"site": "a"},
+        {"machine": "vm-1", "site": 5},
+        {"machine": "vm-1", "site": "s" * 1_001},
+        {"machine": "vm-1", "valid_from_unix_nano": 2**64 - 1},
+        {"machine": "vm-1", "valid_to_unix_nano": "never"},
+        {"machine": "vm-1", "valid_to_unix_nano": []},
+    ],
+)
+def test_an_inventory_record_that_makes_no_sense_is_refused_as_a_whole(record):
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        parse_fact(json.dumps(record).encode(), 0)
