@@ -16,12 +16,13 @@ JOBS = JobTable(
             writes=("events", "events.late", "events.rejected"),
             watermarks="events",
             code="jobs.enrichment.job:TRANSFORM",
+            settings="jobs.enrichment.settings:EnrichmentSettings",
             realtime="jobs.enrichment.realtime:run",
         ),
         Job(
             "statistics",
             reads=("events",),
-            writes=("statistics", "statistics.early"),
+            writes=("statistics", "statistics.early", "events.late", "events.rejected"),
             code="jobs.statistics.job:FOLD",
             settings="jobs.statistics.settings:StatisticsSettings",
             state_settings=("windows",),
@@ -29,7 +30,7 @@ JOBS = JobTable(
         Job(
             "detector",
             reads=("statistics",),
-            writes=("novelties",),
+            writes=("novelties", "events.rejected"),
             code="jobs.detector.job:FOLD",
             settings="jobs.detector.settings:DetectorSettings",
             state_settings=("window_seconds",),
@@ -37,14 +38,14 @@ JOBS = JobTable(
         Job(
             "incidents",
             reads=("novelties",),
-            writes=("incidents",),
+            writes=("incidents", "events.rejected"),
             code="jobs.incidents.job:FOLD",
             application="detector",  # novelties are few: a Spark application of its own would cost more than its work
         ),
         Job(
             "rules",
             reads=("events",),
-            writes=("alerts",),
+            writes=("alerts", "events.rejected"),
             code="jobs.rules.job:FOLD",
             settings="jobs.rules.settings:RulesSettings",
             optional=True,

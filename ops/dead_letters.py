@@ -13,6 +13,7 @@ from connectors.kafka.client import open_consumer
 from connectors.kafka.reader import read_topic
 from connectors.kafka.security import client_config
 from connectors.kafka.transactions import TransactionalWriter
+from infra.contract.dead_letters import KEPT_BYTES
 from infra.contract.topics import Topic
 from jobs.enrichment import retry
 from jobs.enrichment.transform import REJECTED_BYTES
@@ -38,13 +39,20 @@ class DeadLetter:
         return f"{self.partition}/{self.offset}"
 
     @property
+    def stage(self) -> str:
+        """The job that could not use the record; version 0.2.0 didn't say so, and only two could write one."""
+        return str(
+            self.record.get("stage") or ("indexer" if self.record["id"].startswith("indexer/") else "enrichment")
+        )
+
+    @property
     def time_ms(self) -> int:
         """The Kafka timestamp of the original record, ms since the epoch."""
         return int(self.record["source"]["timestamp_unix_milli"])
 
     @property
     def value(self) -> bytes:
-        """The original bytes, at most the first REJECTED_BYTES; of a decoded record the rejected events as JSON."""
+        """The original bytes, or what was kept of their beginning; of a decoded record the rejected events as JSON."""
         if "batch" in self.record:
             return str(self.record["batch"]).encode()
         return base64.b64decode(self.record.get("value", ""))
@@ -52,7 +60,8 @@ class DeadLetter:
     @property
     def is_cut(self) -> bool:
         """Whether only a part of the original bytes is kept."""
-        is_whole = "value" in self.record and len(self.value) < REJECTED_BYTES
+        most = REJECTED_BYTES if self.stage == "enrichment" else KEPT_BYTES
+        is_whole = "value" in self.record and len(self.value) < most
         return "batch" not in self.record and not is_whole
 
     def headers(self) -> list[tuple[str, str | bytes | None]]:

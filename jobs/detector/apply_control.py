@@ -12,8 +12,14 @@ from jobs.detector.trackers.silence import SilenceTracker
 from jobs.detector.trackers.tracker import Inputs, RowTracker, Tracker, end_novelties
 
 NOT_ANOMALOUS = "not-anomalous"
+WITHOUT_VALUE = ("new_entity", "gone")  # verdicts that leave nothing to call normal
 
 Control = Mapping[str, Any]
+
+
+def _person(control: Control) -> str:
+    """Who says it; events of version 0.2.0 don't tell."""
+    return str(control.get("by") or "a person")
 
 
 class ControlApplier:
@@ -34,6 +40,8 @@ class ControlApplier:
                 return self._feedback(control, time)
             case "reset":
                 return self._reset(control, window, time)
+            case "retire":
+                return self._retire(control)
             case "suppress":
                 rule = self.overrides.rules[control["rule"]] = Rule.of(control)
                 return end_novelties(self.trackers, rule.matches, time, f"suppressed by rule {control['rule']}")
@@ -46,22 +54,33 @@ class ControlApplier:
         machine = self.inputs.machines.number(control["machine"])
         if machine is None:
             return []
-        why = "a person says that this is normal" + self._call_normal(control, machine)
+        why = f"{_person(control)} says that this is normal" + self._call_normal(control, machine)
         ended = end_novelties(self.trackers, lambda novelty: novelty["id"] == control["novelty"], time, why)
         known = orjson.loads(control.get("novelty_record", "{}"))
         if not ended and known.get("time_unix_nano", time) < time:  # it was over
             ended = [novelties.ended(known, time, why)]
         return [record | {"feedback": NOT_ANOMALOUS} for record in ended]
 
+    def _retire(self, control: Control) -> list[Novelty]:
+        """The inventory says until when a machine is there; see SilenceTracker."""
+        machine = self.inputs.machines.number(control["machine"])
+        if machine is not None:
+            self.inputs.machines.retired_at[machine] = int(control["valid_to_unix_nano"])
+        return []
+
     def _call_normal(self, control: Control, machine: int) -> str:
         """Override what the novelty was about; returns what to add to the text of its end."""
         if control["verdict"] == "silence":
-            self.overrides.call_gap_normal(machine, int(control["observed"] // self.settings.window_seconds))
+            gap = int(control["observed"] // self.settings.window_seconds)
+            self.overrides.call_gap_normal(machine, gap)
+            self.inputs.machines.longest_gap[machine] = max(gap, int(self.inputs.machines.longest_gap[machine]))
             if self.silence.is_silent(machine):
                 self.overrides.excused.add(machine)
-        elif control["verdict"] != "new_entity" and control["kind"] == "machine":
+        elif control["verdict"] in WITHOUT_VALUE:
+            return ""
+        elif control["kind"] == "machine":
             self.overrides.call_calm(machine, control["observed"])
-        elif control["verdict"] != "new_entity":
+        else:
             row = self.inputs.series.row(machine, control["kind"], control["series"])
             if row is not None:
                 low, high = self.overrides.call_normal(row, control["observed"], control["expected"])
@@ -78,5 +97,5 @@ class ControlApplier:
         reset = set(rows.tolist())
         self.overrides.renumber({row: row for row in self.overrides.normal if row not in reset})
         ids = {identity for tracker in self.row_trackers for identity in tracker.ids_about(reset)}
-        why = "its series begins anew, a person says"
+        why = f"its series begins anew, {_person(control)} says"
         return end_novelties(self.trackers, lambda novelty: novelty["id"] in ids, time, why)

@@ -6,8 +6,10 @@ import orjson
 
 from connectors.kafka.producer import BY_KEY, write_now
 from connectors.kafka.reader import read_records
+from infra.contract.dead_letters import InvalidRecordError
 from infra.contract.topics import Topic
 from infra.errors import UserError
+from jobs.detector.intake import check_control
 from jobs.detector.novelties import Novelty
 from jobs.detector.rules import Rule
 
@@ -21,7 +23,8 @@ def feedback(bootstrap: str, topic: str, novelty_id: str) -> Control:
 
     Raises UserError if the topic doesn't hold it.
     """
-    records = [record for _, record in read_records(bootstrap, topic) if record.get("id") == novelty_id]
+    found = (record for _, record in read_records(bootstrap, topic) if isinstance(record, dict))
+    records = [record for record in found if record.get("id") == novelty_id and "score" in record]
     if not records:
         raise UserError(f"NOVELTY {novelty_id!r}: {topic} holds none of this id; it is the `_id` in Elasticsearch")
     return not_anomalous(max(records, key=lambda record: record["score"]), records[-1])
@@ -48,6 +51,11 @@ def reset(series: str, machine: str) -> Control:
     return {"action": "reset", "machine": machine, "series": series}
 
 
+def retire(machine: str, valid_to: int) -> Control:
+    """The inventory says that a machine is there until `valid_to`, unix ns."""
+    return {"action": "retire", "machine": machine, "valid_to_unix_nano": valid_to}
+
+
 def suppress(rule: Rule) -> Control:
     """Novelties that the rule matches are suppressed."""
     return {"action": "suppress", "rule": rule.id, **rule.model_dump(exclude_none=True)}
@@ -62,6 +70,10 @@ def rules(bootstrap: str, topic: str) -> dict[str, Rule]:
     """The rules that hold now, by id, in the order in which they were made."""
     found: dict[str, Rule] = {}
     for _, control in read_records(bootstrap, topic):
+        try:
+            check_control(control)
+        except InvalidRecordError:
+            continue  # the detector has made a dead letter of it
         if control["action"] == "suppress":
             found[control["rule"]] = Rule.of(control)
         elif control["action"] == "allow":
@@ -69,11 +81,16 @@ def rules(bootstrap: str, topic: str) -> dict[str, Rule]:
     return found
 
 
-def send(bootstrap: str, topic: Topic, control: Control) -> None:
-    """Write a control event where its machines are: it is on the broker when this returns.
+def send(bootstrap: str, topic: Topic, control: Control, by: str) -> None:
+    """Write what the person `by` says where its machines are: it is on the broker when this returns.
 
-    Raises UserError if it can't be written.
+    Raises UserError if it can't be obeyed, or can't be written.
     """
+    control = {**control, "by": by}
+    try:
+        check_control(control)
+    except InvalidRecordError as error:
+        raise UserError(error.reason) from None
     machine = control["machine"]
     partitions = range(topic.partitions) if is_pattern(machine) else (BY_KEY,)
     write_now(bootstrap, topic.name, machine, orjson.dumps(control), partitions)

@@ -14,16 +14,20 @@ from jobs.detector.novelties import Novelty
 from jobs.detector.overrides import OperatorOverrides
 from jobs.detector.population.machines import KnownMachines
 from jobs.detector.population.observations import ObservationReader
+from jobs.detector.population.seen_before import SeenBefore
 from jobs.detector.population.series import KnownSeries
+from jobs.detector.population.workloads import by_workload
 from jobs.detector.saved_state import Saved, joined
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.trackers.machines import MachineTracker
 from jobs.detector.trackers.new_entities import NewEntityTracker
 from jobs.detector.trackers.series import SeriesTracker
 from jobs.detector.trackers.silence import SilenceTracker
-from jobs.detector.trackers.tracker import Inputs
+from jobs.detector.trackers.tracker import Inputs, Tracker, end_novelties
 
 EVICT_EVERY = 360  # windows
+OPEN_TTLS = 2  # times the state TTL: so long a series with an open novelty is kept without being seen
+MOST_DROPPED = 64  # machines that wait for their eviction, beside as many as there are
 
 Record = Mapping[str, Any]
 
@@ -34,6 +38,7 @@ class Detector:
     def __init__(self, settings: DetectorSettings, saved: Saved) -> None:
         self.settings = settings
         self.machines, self.series = KnownMachines(saved), KnownSeries(saved)
+        self.seen_before = SeenBefore(saved, settings.seen_before_windows)
         self.model = Scales(settings, saved.arrays)
         self.overrides = OperatorOverrides(saved.header.get("overrides", {}))
         self.budget = Budget(*saved.items("budget"))
@@ -49,7 +54,8 @@ class Detector:
     def saved(self) -> Saved:
         """The constructor's argument."""
         own = {"overrides": self.overrides.packed(), "budget": (self.budget.alerts, self.budget.window)}
-        parts = (self.machines, self.series, *self._row_trackers, self.silence_tracker, self.new_entity_tracker)
+        known = (self.machines, self.series, self.seen_before)
+        parts = (*known, *self._row_trackers, self.silence_tracker, self.new_entity_tracker)
         return joined(Saved(own, self.model.dump()), *(part.saved() for part in parts))
 
     def apply_control(self, control: Record, window: int) -> list[Novelty]:
@@ -59,12 +65,19 @@ class Detector:
     def step(self, window: int, records: Sequence[Record]) -> list[Novelty]:
         """All records of a window; returns the records of novelties that it causes."""
         self.machines.start_window(window)
+        records, members = by_workload(records)
+        ended = self._leave_to_workloads(window, members)
         present, emitted = self._see_machines(window, records)
-        emitted += self._judge(window, records, present)
+        emitted = ended + emitted + self._judge(window, records, present)
         emitted += self.silence_tracker.judge(window)
-        if window % EVICT_EVERY == 0:
-            self._evict(window)
+        emitted += self._drop_gone(window)
+        if window % EVICT_EVERY == 0 or self.machines.dropped.sum() > len(self.machines) + MOST_DROPPED:
+            emitted += self._evict(window)
         return emitted
+
+    def next_gone(self, window: int) -> int:
+        """The first window after this one in which a machine is gone if nothing comes."""
+        return self.silence_tracker.next_gone(window)
 
     def _see_machines(self, window: int, records: Sequence[Record]) -> tuple[Ints, list[Novelty]]:
         """The machines of this window (numbers, ascending), and what that they are seen starts and ends."""
@@ -74,7 +87,7 @@ class Detector:
             if machine is None:
                 machine, novelties = self._add_machine(window, record)
                 started += novelties
-            self.machines.inventories[machine] = record.get("inventory")
+            self.machines.note_facts(machine, record.get("inventory"), self.settings.end_of(window - 1))
         present = self.machines.numbers(record["machine"] for record in records)
         self.machines.see(window, present, self.settings.silence_windows)
         ended = self.new_entity_tracker.end_known(window) + self.silence_tracker.end(window, present)
@@ -83,7 +96,28 @@ class Detector:
     def _add_machine(self, window: int, record: Record) -> tuple[int, list[Novelty]]:
         machine = self.machines.add(record["machine"], window, record.get("inventory"))
         self.machine_tracker.model.grow(1)
-        return machine, self.new_entity_tracker.add_machine(machine, window)
+        seen_before = self.seen_before.has(record["machine"], window)
+        return machine, self.new_entity_tracker.add_machine(machine, window, seen_before=seen_before)
+
+    def _leave_to_workloads(self, window: int, members: set[str]) -> list[Novelty]:
+        """Machines that were judged alone until the inventory named their workload are no longer there."""
+        known = sorted(number for name in members if (number := self.machines.number(name)) is not None)
+        return self._drop(np.array(known, np.int64), window, "its workload is judged from now on")
+
+    def _drop_gone(self, window: int) -> list[Novelty]:
+        gone, emitted = self.silence_tracker.take_gone(window)
+        self.seen_before.add((self.machines.names[machine] for machine in gone.tolist()), window)
+        return emitted + self._drop(gone, window, "its machine is gone")
+
+    def _drop(self, machines: Ints, window: int, why: str) -> list[Novelty]:
+        """These machines are no longer there, and nothing of them stays open."""
+        if not len(machines):
+            return []
+        names = {self.machines.names[machine] for machine in machines.tolist()}
+        trackers: tuple[Tracker, ...] = (*self._row_trackers, self.silence_tracker, self.new_entity_tracker)
+        ended = end_novelties(trackers, lambda one: one["machine"] in names, self.settings.end_of(window), why)
+        self.machines.drop(machines)
+        return ended
 
     def _judge(self, window: int, records: Sequence[Record], present: Ints) -> list[Novelty]:
         known = len(self.model)
@@ -109,16 +143,48 @@ class Detector:
     def _threshold(self, judged: int, window: int) -> float:
         return self.settings.threshold(judged) + self.budget.surcharge(self.settings, window)
 
-    def _evict(self, window: int) -> None:
-        """Evict the series that were not seen within their state TTL and have no open novelty."""
-        kept = self.series.last > window - self.settings.state_ttl_windows
+    def _evict(self, window: int) -> list[Novelty]:
+        """Evict the machines that are gone and the series that were not seen within their state TTL.
+
+        A series with an open novelty is kept for longer; then the novelty ends.
+        """
+        ended = self._end_unseen(window - OPEN_TTLS * self.settings.state_ttl_windows, self.settings.end_of(window))
+        kept = self.series.last > window - self._ttl()
         for tracker in self._row_trackers:
             kept[list(tracker.rows())] = True
-        if kept.all():
-            return
-        rows = np.flatnonzero(kept)
+        kept &= self.machines.dropped[self.series.machine] == 0
+        machines = np.flatnonzero(self.machines.dropped == 0)
+        if kept.all() and len(machines) == len(self.machines.names):
+            return ended
+        self._retain(np.flatnonzero(kept), machines)
+        return ended
+
+    def _ttl(self) -> Ints:
+        """The state TTL of each series in windows: a short one where a machine has too many."""
+        ttl = self.settings.state_ttl_windows
+        if not len(self.series):
+            return np.zeros(0, np.int64)
+        many = np.bincount(self.series.machine) > self.settings.series_per_machine
+        return np.where(many, min(EVICT_EVERY, ttl), ttl)[self.series.machine]
+
+    def _end_unseen(self, oldest: int, time: int) -> list[Novelty]:
+        """End the novelties of series that were not seen since `oldest`."""
+        rows = {row for tracker in self._row_trackers for row in tracker.rows() if self.series.last[row] <= oldest}
+        if not rows:
+            return []
+        ids = {identity for tracker in self._row_trackers for identity in tracker.ids_about(rows)}
+        why = "its series has not come for longer than its state is kept"
+        return end_novelties(self._row_trackers, lambda novelty: novelty["id"] in ids, time, why)
+
+    def _retain(self, rows: Ints, machines: Ints) -> None:
         self.model.retain(rows)
-        self.series.retain(rows)
-        place = {row: at for at, row in enumerate(rows.tolist())}
+        self.series.retain(rows, machines)
+        self.machines.retain(machines)
+        row_place = {row: at for at, row in enumerate(rows.tolist())}
+        machine_place = {machine: at for at, machine in enumerate(machines.tolist())}
         for part in (*self._row_trackers, self.overrides):
-            part.renumber(place)
+            part.renumber(row_place)
+        self.overrides.renumber_machines(machine_place)
+        self.machine_tracker.retain_machines(machines, machine_place)
+        self.silence_tracker.retain_machines(machine_place)
+        self.new_entity_tracker.retain_machines(machines)

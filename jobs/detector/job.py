@@ -32,13 +32,14 @@ class DetectorShard:
         self.shard = Shard(settings, parts)
 
     def feed(self, batch: Input) -> list[Output]:
-        """Take records of `statistics`; returns those for the same partition of `novelties`."""
-        before, novelties = self.shard.watermark, self.shard.feed(batch.values)
+        """Take records of `statistics`; returns those for the same partition of `novelties`, and dead letters."""
+        before = self.shard.watermark
+        novelties, rejected = self.shard.take(batch.messages())
         headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
         outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers) for one in novelties]
         if self.shard.watermark > before:
             outputs.append(Output.of_watermark(self.shard.watermark))
-        return outputs
+        return outputs + [Output.of_rejected("detector", *one) for one in rejected]
 
     def dump(self) -> Parts:
         """The state as parts."""

@@ -90,7 +90,15 @@ def silence_text(record: Novelty) -> str:
     )
 
 
+def gone_text(record: Novelty) -> str:
+    if record["statistic"] == "retired":
+        return f"{where(record)} is gone: the inventory says that it is retired"
+    return f"{where(record)} is gone: it has sent nothing for {record['observed']:g} s"
+
+
 def new_machine_text(record: Novelty) -> str:
+    if record.get("seen_before"):
+        return f"{where(record)} is back: it was seen before, and then it was gone"
     return f"{where(record)} is a machine never seen before"
 
 

@@ -75,6 +75,12 @@ class OperatorOverrides:
         if self.excused:
             self.excused.difference_update(present)
 
+    def renumber_machines(self, place: Mapping[int, int]) -> None:
+        """Machines have new numbers, or are gone."""
+        self.calm = {place[machine]: joint for machine, joint in self.calm.items() if machine in place}
+        self.gaps = {place[machine]: gap for machine, gap in self.gaps.items() if machine in place}
+        self.excused = {place[machine] for machine in self.excused if machine in place}
+
     def renumber(self, place: Mapping[int, int]) -> None:
         """Rows have new numbers, or are gone."""
         self.normal = {place[row]: interval for row, interval in self.normal.items() if row in place}

@@ -31,6 +31,23 @@ class DetectorSettings(BaseSettings):
         default=60480, ge=100, description="unseen for so long, a series is evicted from the state (7 days of 10 s)"
     )
 
+    gone_windows: int = Field(
+        default=2160,
+        ge=10,
+        description="silent for at least so long, a machine is taken for gone and evicted (6 hours of 10 s); "
+        "one that has been silent for longer before, after three times its longest silence",
+    )
+    seen_before_windows: int = Field(
+        default=60480,
+        ge=1,
+        description="the name of a machine that is gone is remembered for at least so long (7 days)",
+    )
+    series_per_machine: int = Field(
+        default=20_000,
+        ge=1,
+        description="of a machine with more series, those unseen for an hour are evicted, whatever the TTL",
+    )
+
     @property
     def window_nano(self) -> int:
         return round(self.window_seconds * 1e9)

@@ -4,24 +4,31 @@ Windows wait until a watermark closes them; then every series of the shard takes
 on the records alone: `fold(a + b)` is `fold(b)` after `fold(a)`, byte for byte.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import orjson
+import structlog
 from numpy.typing import NDArray
 
-from infra.contract.watermarks import watermark_of
+from infra.contract.dead_letters import InvalidRecordError
 from jobs.detector.detector import Detector
+from jobs.detector.intake import check_control, check_controlled, check_statistics, check_window
 from jobs.detector.model.arrays import Columns, Ints
 from jobs.detector.novelties import Novelty
 from jobs.detector.saved_state import NOTHING, Saved, joined
 from jobs.detector.settings import DetectorSettings
+from jobs.runtime.intake import LATE, parse, watermark_in
 from jobs.runtime.packed_state import Parts, check_names, pack, unpack
+from jobs.runtime.shard_state import Input, Message, Rejected
 
 Record = dict[str, Any]
 Waiting = tuple[Record, bytes]  # a record, parsed and as it came
+
+_NO_CONTROL = object()
+_log = structlog.get_logger(__name__)
 
 
 def fold(state: Parts | None, records: Sequence[bytes], settings: DetectorSettings) -> tuple[Parts, list[Novelty]]:
@@ -45,7 +52,8 @@ class Shard:
         self.window: int = saved.header.get("window", -1)  # the newest one that took its step
         self.closed: int = saved.header.get("closed", -1)  # the newest that a watermark closed, with data or without
         lengths = saved.ints("pending_lengths")
-        self.pending = _split(saved.arrays["pending"], lengths) if len(lengths) else []
+        pending = _split(saved.arrays["pending"], lengths) if len(lengths) else []
+        self.pending = [raw for raw in pending if _can_be_used(raw)]
 
     def dump(self) -> Parts:
         """The state, packed: the same for the same records, however they were cut into calls of `feed`."""
@@ -61,18 +69,46 @@ class Shard:
         """Novelties that follow are of windows that end then or later: they have the times of windows' ends."""
         return self.settings.end_of(self.closed) + 1
 
-    def feed(self, records: Iterable[bytes]) -> list[Novelty]:
-        """Take records in offset order; returns the records of novelties that the watermarks among them cause."""
-        emitted: list[Novelty] = []
-        waiting = [(orjson.loads(raw), raw) for raw in self.pending]
-        for raw in records:
-            record = orjson.loads(raw)
-            if (watermark := watermark_of(record)) is not None:
-                waiting = self._close_windows(watermark, waiting, emitted)
-            elif "control" in record or self._is_judged(record["window"]):
-                waiting.append((record, raw))
-        self.pending = [raw for _, raw in waiting]
+    def feed(self, records: Sequence[bytes]) -> list[Novelty]:
+        """The same as `take`, of records that can all be used. Raises InvalidRecordError if one can't."""
+        emitted, rejected = self.take(Input("statistics", 0, range(len(records)), records).messages())
+        for _, error in rejected:
+            raise error
         return emitted
+
+    def take(self, messages: Iterable[Message]) -> tuple[list[Novelty], list[Rejected]]:
+        """Take records in offset order.
+
+        Returns the records of novelties that the watermarks among them cause, and what can't be used.
+        """
+        emitted: list[Novelty] = []
+        rejected: list[Rejected] = []
+        waiting = [(orjson.loads(raw), raw) for raw in self.pending]
+        for message in messages:
+            try:
+                record = parse(message.value)
+                if (watermark := watermark_in(record, message)) is not None:
+                    waiting = self._close_windows(watermark, waiting, emitted)
+                elif self._is_wanted(record, message):
+                    waiting.append((record, message.value or b""))
+            except InvalidRecordError as error:
+                rejected.append((message, error))
+        self.pending = [raw for _, raw in waiting]
+        return emitted, rejected
+
+    def _is_wanted(self, record: Record, message: Message) -> bool:
+        """Whether it is judged or obeyed. Raises InvalidRecordError if it can't be used."""
+        if "control" in record:
+            check_controlled(record, message)
+            return True
+        check_window(record, message)
+        if not self._is_judged(record["window"]):
+            return False
+        check_statistics(record)
+        end = record["window"]["end_unix_nano"]
+        if end // self.settings.window_nano <= self.window:
+            raise InvalidRecordError(LATE, f"window.end_unix_nano: {end} is of a window that was judged before")
+        return True
 
     def _is_judged(self, window: Record) -> bool:
         return bool(window["kind"] == "tumbling" and window["size_seconds"] == self.settings.window_seconds)
@@ -104,17 +140,22 @@ class Shard:
                 due.setdefault(window, []).append(record)
         return due, later
 
-    def _windows_to_step(self, due: list[int], closed: int) -> list[int]:
-        """Those with data, and so many empty ones after each that every silence is seen."""
-        machines = self.detector.machines
-        if machines.first_window is None and not due:
-            return []
+    def _windows_to_step(self, due: list[int], closed: int) -> Iterator[int]:
+        """Those with data, so many empty ones after each that every silence is seen, and those in which machines go.
+
+        Asked for one by one: which is next depends on what the step before has left.
+        """
         patience = 10 * self.settings.silence_windows
-        newest = machines.newest_window() or due[0]
-        windows = set(due)
-        for seen, following in zip([newest, *due], [*due, closed + 1], strict=True):
-            windows.update(range(max(seen, self.window) + 1, min(following, seen + patience + 1)))
-        return sorted(windows)
+        for with_data in [*due, closed + 1]:
+            while len(self.detector.machines):
+                newest = self.detector.machines.newest_window()
+                is_patient = self.window < newest + patience
+                window = self.window + 1 if is_patient else self.detector.next_gone(self.window)
+                if window >= with_data:
+                    break
+                yield window
+            if with_data <= closed:
+                yield with_data
 
 
 def _unpacked(state: Parts, settings: DetectorSettings) -> Saved:
@@ -130,6 +171,18 @@ def _layout(settings: DetectorSettings) -> tuple[set[str], set[str]]:
     """The names in a state: of values and of arrays."""
     header, arrays = unpack(Shard(settings).dump())
     return set(header), set(arrays)
+
+
+def _can_be_used(raw: bytes) -> bool:
+    """Whether a control event that waits can be obeyed: version 0.2.0 kept such as it then ended with, each time."""
+    control = orjson.loads(raw).get("control", _NO_CONTROL) if b'"control"' in raw else _NO_CONTROL
+    try:
+        if control is not _NO_CONTROL:
+            check_control(control)
+    except InvalidRecordError as error:
+        _log.warning("control event dropped", reason=error.reason, control=control)
+        return False
+    return True
 
 
 def _split(raw: NDArray[np.uint8], lengths: Ints) -> list[bytes]:

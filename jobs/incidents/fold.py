@@ -8,23 +8,27 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-import orjson
-
-from infra.contract.watermarks import watermark_of
-from jobs.incidents.incident import Incident, Member, Record
+from infra.contract.dead_letters import InvalidRecordError, Source
+from jobs.incidents.incident import GONE, Incident, Member, Record
+from jobs.incidents.intake import PHASES, check_novelty
+from jobs.runtime.intake import parse, unexpected, watermark_in
 from jobs.runtime.packed_state import Parts, check_names, pack, unpack
+from jobs.runtime.shard_state import LATEST_MILLI, Message, Rejected
 
-PHASES = ("start", "update", "end")
 Placed = tuple[int, bytes]  # partition and JSON of a record of `novelties`
 
 
 def fold(state: Parts | None, records: Iterable[Placed], partitions: int) -> tuple[Parts, list[Record]]:
     """Fold records of `novelties`, watermarks among them, into the state; returns it and the records of `incidents`.
 
-    Of each partition they come in the order of its log; `partitions` is how many there are.
+    Of each partition they come in the order of its log; `partitions` is how many there are. Raises InvalidRecordError
+    if one can't be used.
     """
     incidents = Incidents(partitions, state)
-    emitted = incidents.feed(records)
+    messages = (Message(Source("novelties", partition, 0, LATEST_MILLI), value) for partition, value in records)
+    emitted, rejected = incidents.feed(messages)
+    for _, error in rejected:
+        raise error
     return incidents.dump(), emitted
 
 
@@ -45,15 +49,26 @@ class Incidents:
             {"watermarks": self.watermarks, "waiting": waiting, "open": [one.packed() for one in self.open]}, {}
         )
 
-    def feed(self, records: Iterable[Placed]) -> list[Record]:
-        """Take records; returns those of incidents up to the slowest partition's watermark."""
-        for partition, value in records:
-            record = orjson.loads(value)
-            if (watermark := watermark_of(record)) is not None:
-                self.watermarks[partition] = max(self.watermarks[partition], watermark)
-            else:
-                self.waiting.append((partition, record))
-        return list(self._advance(min(self.watermarks)))
+    def feed(self, messages: Iterable[Message]) -> tuple[list[Record], list[Rejected]]:
+        """Take records; returns those of incidents up to the slowest partition's watermark, and what can't be used."""
+        rejected: list[Rejected] = []
+        for message in messages:
+            try:
+                self._receive(message)
+            except InvalidRecordError as error:
+                rejected.append((message, error))
+        return list(self._advance(min(self.watermarks))), rejected
+
+    def _receive(self, message: Message) -> None:
+        """Take one record; nothing of it is taken if this raises."""
+        partition, record = message.source.partition, parse(message.value)
+        if not 0 <= partition < len(self.watermarks):
+            raise unexpected("partition", f"one of the {len(self.watermarks)} in the map of topics", partition)
+        if (watermark := watermark_in(record, message)) is not None:
+            self.watermarks[partition] = max(self.watermarks[partition], watermark)
+        else:
+            check_novelty(record, message, self.watermarks[partition])
+            self.waiting.append((partition, record))
 
     def _advance(self, watermark: int) -> Iterator[Record]:
         due = sorted((one for one in self.waiting if one[1]["time_unix_nano"] < watermark), key=_place_in_time)
@@ -75,7 +90,7 @@ class Incidents:
         started: set[str] = set()
         changed: set[str] = set()
         for shard, novelty in novelties:
-            if novelty["phase"] == "start":
+            if novelty["phase"] == "start" or self._is_only_record(novelty):
                 incident, is_new = self._incident_of(Member.of(shard, novelty), time)
                 (started if is_new else changed).add(incident.id)
             else:
@@ -83,6 +98,11 @@ class Incidents:
         for incident in self.open:
             if incident.id in started | changed:
                 yield incident.record("start" if incident.id in started else "update", time)
+
+    def _is_only_record(self, novelty: Record) -> bool:
+        """Whether a machine is gone of which nothing was said before, as far as open incidents know."""
+        is_gone = novelty["phase"] == "end" and novelty["verdict"] == GONE
+        return is_gone and not any(incident.has(novelty) for incident in self.open)
 
     def _incident_of(self, member: Member, time: int) -> tuple[Incident, bool]:
         """The oldest incident that takes this novelty, or a new one; and whether it is new."""

@@ -16,6 +16,8 @@ JOIN = 120 * SECOND  # so long after its newest novelty started an incident take
 LONGEST = 900 * SECOND  # and so long after its first one
 STATE_TTL = 86_400 * SECOND  # an incident without a record of its novelties for so long is over
 CAUSES = 5  # that a record names
+GONE = "gone"
+VANISHED = ("silence", GONE)  # verdicts of machines that send nothing any more
 MEMBERS = 20
 
 
@@ -37,7 +39,7 @@ class Member:
 
     @classmethod
     def of(cls, shard: int, novelty: Record) -> "Member":
-        """A novelty that starts."""
+        """A novelty that starts, or one that is over with its first record: a machine that is gone."""
         names = ("machine", "verdict", "since_unix_nano", "score", "text")
         facts = {name: novelty[name] for name in names} | {"series": novelty.get("series")}
         return cls(
@@ -45,6 +47,7 @@ class Member:
             shard=shard,
             places=places(novelty["machine"], novelty.get("inventory")),
             peers=novelty.get("peers", {}),
+            is_open=novelty["phase"] != "end",
             **facts,
         )
 
@@ -93,6 +96,10 @@ class Incident:
     updated: int  # the time of the newest record of its novelties
     members: list[Member] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._by_novelty = {member.novelty: member for member in self.members}
+        self._open = sum(member.is_open for member in self.members)
+
     @classmethod
     def of(cls, member: Member, time: int) -> "Incident":
         """The incident that a novelty starts."""
@@ -113,23 +120,30 @@ class Incident:
 
     def add(self, member: Member, time: int) -> None:
         self.members.append(member)
+        self._by_novelty[member.novelty] = member
+        self._open += member.is_open
         self.newest = self.updated = time
+
+    def has(self, novelty: Record) -> bool:
+        """Whether it is one of its novelties."""
+        return novelty["id"] in self._by_novelty
 
     def update(self, novelty: Record) -> bool:
         """Take a later record of one of its novelties; whether its verdict changed."""
-        for member in self.members:
-            if member.novelty == novelty["id"]:
-                changed = member.verdict != novelty["verdict"]
-                member.verdict, member.score = novelty["verdict"], max(member.score, novelty["score"])
-                member.is_open = novelty["phase"] != "end"
-                self.updated = novelty["time_unix_nano"]
-                return bool(changed)
-        return False
+        member = self._by_novelty.get(novelty["id"])
+        if member is None:
+            return False
+        changed, was_open = member.verdict != novelty["verdict"], member.is_open
+        member.verdict, member.score = novelty["verdict"], max(member.score, novelty["score"])
+        member.is_open = novelty["phase"] != "end"
+        self._open += member.is_open - was_open
+        self.updated = novelty["time_unix_nano"]
+        return bool(changed)
 
     @property
     def due(self) -> int:
         """When it is over, as far as is known."""
-        if any(member.is_open for member in self.members):
+        if self._open:
             return self.updated + STATE_TTL
         return max(self.updated, self.newest + JOIN)
 
@@ -198,6 +212,13 @@ class Incident:
 
 
 def _are_related(one: Member, other: Member) -> bool:
-    """The same hypervisor (or it and its guests), or the same role of the same tenant."""
+    """The same hypervisor (or it and its guests), or the same role of the same tenant.
+
+    Machines that vanish are related by their site, or where none is known of either; those that are retired always.
+    """
+    if one.verdict in VANISHED and other.verdict in VANISHED:
+        is_decided = one.verdict == other.verdict == GONE
+        if is_decided or one.places.get("site") == other.places.get("site"):
+            return True
     same = {kind for kind, name in one.places.items() if other.places.get(kind) == name}
     return one.machine == other.machine or "hypervisor" in same or {"tenant", "role"} <= same

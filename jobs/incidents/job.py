@@ -25,10 +25,11 @@ class IncidentsShard:
         self.incidents = Incidents(partitions, parts)
 
     def feed(self, batch: Input) -> list[Output]:
-        """Take records of `novelties`; returns those of `incidents`."""
-        found = self.incidents.feed(zip(batch.partitions, batch.values, strict=True))
+        """Take records of `novelties`; returns those of `incidents`, and dead letters."""
+        found, rejected = self.incidents.feed(batch.messages())
         headers = (("kappa.schema", SCHEMA_VERSION),)
-        return [Output(one["id"], orjson.dumps(one), one["time_unix_nano"], headers) for one in found]
+        outputs = [Output(one["id"], orjson.dumps(one), one["time_unix_nano"], headers) for one in found]
+        return outputs + [Output.of_rejected("incidents", *one) for one in rejected]
 
     def dump(self) -> Parts:
         """The state as parts."""

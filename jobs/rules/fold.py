@@ -14,6 +14,7 @@ import orjson
 from jobs.rules.intake import Asked, Intake, Moment, Moments
 from jobs.rules.rule import Finding, Observation, Record, Rule, Tracker
 from jobs.runtime.packed_state import Parts, pack, unpack
+from jobs.runtime.shard_state import Message, Output
 
 _NOTHING: Record = {"watermark": 0, "inventories": [], "waiting": [], "machines": [], "fingerprints": {}}
 
@@ -77,13 +78,13 @@ class RuleFold:
             for name, number, seen, trackers in packed["machines"]
         }
 
-    def feed(self, records: Iterable[tuple[int, bytes]]) -> list[Record]:
-        """Take (offset, value) records of `events`; returns the records of `alerts` that the watermarks make known."""
+    def feed(self, messages: Iterable[Message]) -> tuple[list[Record], list[Output]]:
+        """Take records of `events`; returns the records of `alerts` that watermarks make known, and dead letters."""
         before = self.watermark
-        moments, self.watermark = self.intake.read(records, before)
+        moments, self.watermark, rejected = self.intake.read(messages, before)
         for moment, asked in moments.items():
             self.waiting.setdefault(moment, []).extend(asked)
-        return list(self._advance()) if self.watermark > before else []
+        return (list(self._advance()) if self.watermark > before else []), rejected
 
     def _advance(self) -> Iterator[Record]:
         due = sorted(moment for moment in self.waiting if moment.time < self.watermark)

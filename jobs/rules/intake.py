@@ -8,9 +8,25 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 import pyarrow as pa
 
-from infra.contract.watermarks import check_order, watermark_of
+from infra.contract.dead_letters import InvalidRecordError
+from infra.contract.schemas import LABELS
 from jobs.rules.rule import Events, Observation, Record, Rule
+from jobs.runtime.intake import (
+    UNKNOWN_KIND,
+    checked_column,
+    checked_inventory,
+    checked_labels,
+    checked_machine,
+    checked_numbers,
+    checked_object,
+    checked_rows,
+    event_times,
+    parse,
+    watermark_in,
+)
+from jobs.runtime.shard_state import Message, Output
 
+STAGE = "rules"
 BODY_CHARACTERS = 1000  # of a log line that are kept
 CACHED = 100_000  # answers that a cache holds before it starts again
 
@@ -50,21 +66,24 @@ class Intake:
         self._by_facts: dict[tuple[str, str], tuple[Rule, ...]] = {}
         self._by_series: dict[tuple[str, str, tuple[str, ...]], Selectors] = {}
 
-    def read(self, records: Iterable[tuple[int, bytes]], watermark: int) -> tuple[Moments, int]:
-        """What is in (offset, value) records, and the watermark after them.
+    def read(self, messages: Iterable[Message], watermark: int) -> tuple[Moments, int, list[Output]]:
+        """What is in these records, the watermark after them, and the dead letters of those that can't be used.
 
-        Raises OutOfOrderError if an event contradicts a watermark that came before it.
+        Events that are older than a watermark before them are passed over: they are in `events.late`.
         """
         taken: list[tuple[Record, int]] = []
-        for offset, value in records:
-            record = orjson.loads(value)
-            if (found := watermark_of(record)) is not None:
-                watermark = max(watermark, found)
-            elif record["kind"] != "control":
-                if "retried" not in record:
-                    check_order(record, offset, min(record["events"]["time_unix_nano"]), watermark)
-                taken.append((record, watermark if "retried" in record else 0))
-        return self._moments(taken), watermark
+        rejected: list[Output] = []
+        for message in messages:
+            try:
+                record = parse(message.value)
+                if (found := watermark_in(record, message)) is not None:
+                    watermark = max(watermark, found)
+                elif record.get("kind") != "control":  # those are the detector's
+                    _check(record, message)
+                    taken.append((record, watermark))
+            except InvalidRecordError as error:
+                rejected.append(Output.of_rejected(STAGE, message, error))
+        return self._moments(taken), watermark, rejected
 
     def watching(self, machine: str, inventory: str) -> tuple[Rule, ...]:
         """The rules that watch a machine with these facts."""
@@ -147,6 +166,22 @@ class Intake:
                     if any(one is rule for one in self.watching(line.moment.machine, line.moment.inventory)):
                         event = Observation(step, line.series, None, line.body[:BODY_CHARACTERS])
                         yield line.moment, (rule.id, event)
+
+
+def _check(record: Record, message: Message) -> None:
+    """Raises InvalidRecordError unless all that rules look at is as they expect it."""
+    kind = record.get("kind")
+    if kind not in ("metric", "log"):
+        raise InvalidRecordError(UNKNOWN_KIND, f"kind: must be metric, log or control, is {kind!r:.100}")
+    checked_machine(record)
+    checked_inventory(record)
+    events = checked_object(record, "events")
+    event_times(events, message)
+    checked_rows(events, checked_labels({name: events[name] for name in LABELS if name in events}))
+    checked_numbers(events, "value")
+    checked_column(events, "severity_number", (int, type(None)), "whole numbers")
+    for name in ("body", "template"):
+        checked_column(events, name, (str, type(None)), "texts")
 
 
 def _lines(machine: str, inventory: str, events: Mapping[str, list[Any]], kept: Iterable[int]) -> Iterator[Line]:

@@ -29,14 +29,15 @@ class RulesShard:
         self.fold = RuleFold(rules, state_ttl, parts)
 
     def feed(self, batch: Input) -> list[Output]:
-        """Take records of `events`; returns those for the same partition of `alerts`."""
-        before, alerts = self.fold.watermark, self.fold.feed(zip(batch.offsets, batch.values, strict=True))
+        """Take records of `events`; returns those for the same partition of `alerts`, and dead letters."""
+        before = self.fold.watermark
+        alerts, rejected = self.fold.feed(batch.messages())
         headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
         outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers) for one in alerts]
         outputs.sort(key=lambda one: (one.time_unix_nano, one.key or "", one.value))
         if self.fold.watermark > before:
             outputs.append(Output.of_watermark(self.fold.watermark))
-        return outputs
+        return outputs + rejected
 
     def dump(self) -> Parts:
         """The state as parts."""

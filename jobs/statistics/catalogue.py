@@ -13,6 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from infra.contract.columnar import Columns, to_rows
+from jobs.statistics.limits import Limits
 from jobs.statistics.quantiles import Floats, Ints
 
 Memory = dict[str, NDArray[Any]]
@@ -24,6 +25,10 @@ NULL = b"null"
 LABELS_BEGIN = b',"series":['
 # So many bytes of known scrapes are kept, each of them with some beside its numbers.
 SCRAPES_BYTES, SCRAPE_BYTES = 32_000_000, 300
+
+
+REFUSED = -1  # in place of a number: there are as many as may be
+UNLIMITED = Limits(2**62, 2**62, 2**62)
 
 
 class Form(IntEnum):
@@ -63,9 +68,9 @@ class Catalogue:
     """Machines and series by number. `memory` has a row a series: time and value of its last point, its usual interval
     in ns (0: not known yet), and how often it fell (see `counters`)."""
 
-    def __init__(self, machines: list[str], series: list[Series], memory: Memory) -> None:
+    def __init__(self, machines: list[str], series: list[Series], memory: Memory, limits: Limits = UNLIMITED) -> None:
         """`memory` may be empty: of series that are all new."""
-        self.machines, self.series = machines, series
+        self.machines, self.series, self.limits = machines, series, limits
         self.memory = memory or {name: np.full(len(series), empty) for name, empty in _MEMORY.items()}
         self._labels: dict[tuple[int, bool], tuple[bytes, ...]] = {}
         self._matching: dict[tuple[str, ...], NDArray[np.bool_]] = {}
@@ -75,14 +80,18 @@ class Catalogue:
         self._numbers: dict[tuple[int, str], dict[tuple[str, str | None], int]] = defaultdict(dict)
         for number, one in enumerate(series):
             self._numbers[one.machine, one.kind][one.series, one.unit] = number
+        # Machines and kinds of events of which there are as many series as may be.
+        self.full = {place for place, known in self._numbers.items() if len(known) >= limits.of_machine(place[1])}
 
     def __len__(self) -> int:
         return len(self.series)
 
     def machine_number(self, name: str) -> int:
-        """The number of a machine, perhaps a new one."""
+        """The number of a machine, perhaps a new one; REFUSED if there are as many as may be."""
         found = self._machine_numbers.get(name)
         if found is None:
+            if len(self.machines) >= self.limits.machines:
+                return REFUSED
             found = self._machine_numbers[name] = len(self.machines)
             self.machines.append(name)
         return found
@@ -90,6 +99,10 @@ class Catalogue:
     def machine(self, number: int) -> str:
         """The machine of a series."""
         return self.machines[self.series[number].machine]
+
+    def of_machine(self, machine: int, kind: str) -> Ints:
+        """The numbers of a machine's series of a kind of events."""
+        return np.array(list(self._numbers[machine, kind].values()), np.int64)
 
     def labels(self, series: Ints, rate: NDArray[np.bool_]) -> Labels:
         """What is always the same in the statistics of these series, as columns of a record."""
@@ -114,38 +127,36 @@ class Catalogue:
             self._matching[patterns] = np.array([fits(one.name or "") for one in self.series], bool)
         return self._matching[patterns]
 
-    def numbers(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
-        """The number of each row's series, new ones included; `labels` is what `events` lack, after LABELS_BEGIN.
-
-        There is a row for each event, or as many as the column `labels` of `events` speaks of.
+    def known_scrape(self, machine: str, labels: bytes) -> Ints | None:
+        """The number of each row's series, if these labels, as text, are known of the machine.
 
         A machine's scrapes mostly have the same labels, byte for byte: those of known ones aren't parsed again.
         """
-        if kind != "metric" or not labels:
-            return self._numbers_of(machine, kind, events, labels)
-        scrape = (machine, blake2b(labels, digest_size=16).digest())
-        found = self._scrapes.get(scrape)
-        if found is None:
-            found = self._numbers_of(machine, kind, events, labels)
-            self._remember(scrape, found)
-        return found
+        number = self._machine_numbers.get(machine)
+        return None if number is None else self._scrapes.get((number, _digest(labels)))
 
-    def _numbers_of(self, machine: int, kind: str, events: Columns, labels: bytes) -> Ints:
-        cells = {} if "labels" in events else events
-        whole = cells | orjson.loads(b'{"series":[' + labels[:-1]) if labels else cells
+    def numbers(self, machine: int, kind: str, rows: Columns) -> Ints:
+        """The number of each row's series, new ones included. There is a row for each event, or for each labels.
+
+        REFUSED where a series is new, and its machine has as many as may be.
+        """
         known = self._numbers[machine, kind]
-        keys = list(zip(whole["series"], whole.get("unit", repeat(None)), strict=False))
+        keys = list(zip(rows["series"], rows.get("unit", repeat(None)), strict=False))
         try:
             return np.array([known[key] for key in keys], np.int64)
         except KeyError:
-            for key, event in zip(keys, to_rows(whole), strict=True):
-                if key not in known:
+            most = self.limits.of_machine(kind)
+            for key, event in zip(keys, to_rows(rows), strict=True):
+                if key not in known and len(known) < most:
                     known[key] = len(self.series)
                     self.series.append(_series(machine, kind, event))
-            return np.array([known[key] for key in keys], np.int64)
+            if len(known) >= most:
+                self.full.add((machine, kind))
+            return np.array([known.get(key, REFUSED) for key in keys], np.int64)
 
-    def _remember(self, scrape: tuple[int, bytes], numbers: Ints) -> None:
-        size = numbers.nbytes + SCRAPE_BYTES
+    def remember_scrape(self, machine: int, labels: bytes, numbers: Ints) -> None:
+        """Keep the numbers of the rows that these labels, as text, have."""
+        scrape, size = (machine, _digest(labels)), numbers.nbytes + SCRAPE_BYTES
         if self._scrapes_size + size > SCRAPES_BYTES:
             self._scrapes.clear()
             self._scrapes_size = 0
@@ -213,7 +224,11 @@ class Catalogue:
         place = {machine: new for new, machine in enumerate(machines)}
         series = [self.series[n]._replace(machine=place[self.series[n].machine]) for n in kept.tolist()]
         memory = {name: column[kept] for name, column in self.memory.items()}
-        return Catalogue([self.machines[machine] for machine in machines], series, memory)
+        return Catalogue([self.machines[machine] for machine in machines], series, memory, self.limits)
+
+
+def _digest(labels: bytes) -> bytes:
+    return blake2b(labels, digest_size=16).digest()
 
 
 def _series(machine: int, kind: str, event: dict[str, Any]) -> Series:

@@ -10,11 +10,12 @@ from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.job import Context, Fold
 from jobs.runtime.shard_state import Opener
 from jobs.statistics.settings import StatisticsSettings, Windows, load_windows
-from jobs.statistics.shard import EARLY, Shard
+from jobs.statistics.shard import Shard
 
 
-def _opener(own: BaseSettings | None, topics: TopicMap) -> Opener:
-    return partial(Shard, _windows(own), early=topics[EARLY].name)
+def _opener(own: BaseSettings | None, _: TopicMap) -> Opener:
+    assert isinstance(own, StatisticsSettings)
+    return partial(Shard, load_windows(own.windows), limits=own.limits)
 
 
 def _windows(own: BaseSettings | None) -> Windows:

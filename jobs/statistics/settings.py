@@ -1,6 +1,5 @@
 """Which windows the statistics job emits: read from one file, checked before anything starts."""
 
-import os
 from collections import Counter
 from functools import cached_property
 from hashlib import blake2b
@@ -8,11 +7,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from infra.errors import UserError
 from infra.settings import describe
+from jobs.statistics.limits import Limits
 from jobs.statistics.panes import PaneSizes
 from jobs.statistics.windows import KINDS, AnyWindow
 from jobs.statistics.windows.kind import Nanoseconds, Window, in_seconds
@@ -67,31 +67,44 @@ class Windows(BaseModel):
 
 
 class StatisticsSettings(BaseSettings):
-    """Where the windows are declared: `KAPPA_STATISTICS_WINDOWS=FILE`, by default windows.yaml beside this module."""
+    """Where the windows are declared, and how much a shard keeps at most."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
 
-    windows: Path | None = None
+    windows: Path | None = Field(default=None, description="the file of windows; default: windows.yaml beside the job")
+    series_per_machine: int = Field(
+        default=Limits().series,
+        ge=1,
+        description="metric series of one machine; data points of more are rejected (too_many_series)",
+    )
+    templates_per_machine: int = Field(
+        default=Limits().templates,
+        ge=1,
+        description="log templates of one machine; lines of more are rejected (too_many_series)",
+    )
+    machines_per_shard: int = Field(
+        default=Limits().machines,
+        ge=1,
+        description="machines of one partition; events of more are rejected (too_many_series)",
+    )
+    record_bytes: int = Field(
+        default=Limits().record_bytes,
+        ge=10_000,
+        description="bytes of a record of `statistics`; a window with more becomes several records",
+    )
 
-
-def load_statistics_settings() -> StatisticsSettings:
-    """The settings of this environment. Raises UserError naming a variable that is unknown or can't be used."""
-    known = {PREFIX + name.upper() for name in StatisticsSettings.model_fields}
-    for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in known:
-            raise UserError(f"{name}={os.environ[name]!r}: there is no such setting; there is {', '.join(known)}")
-    try:
-        return StatisticsSettings()
-    except ValidationError as error:
-        raise UserError(describe(error, PREFIX)) from None
+    @property
+    def limits(self) -> Limits:
+        """The most that a shard keeps and writes."""
+        return Limits(self.series_per_machine, self.templates_per_machine, self.machines_per_shard, self.record_bytes)
 
 
 def load_windows(file: Path | None = None) -> Windows:
-    """The windows of `file`, by default of the file that KAPPA_STATISTICS_WINDOWS names, else of windows.yaml.
+    """The windows of `file`, by default of the windows.yaml beside this module.
 
     Raises UserError naming the file, the field, the value and what it must be.
     """
-    file = file or load_statistics_settings().windows or DEFAULT_WINDOWS
+    file = file or DEFAULT_WINDOWS
     try:
         return Windows.model_validate(_parsed(file))
     except ValidationError as error:

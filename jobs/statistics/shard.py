@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from jobs.runtime.packed_state import Parts
@@ -21,7 +20,9 @@ from jobs.statistics.counters import FALLS, growth
 from jobs.statistics.emit import WindowResult
 from jobs.statistics.histograms import Spread, merged, since
 from jobs.statistics.intake import take
+from jobs.statistics.limits import Limits, dead_letter
 from jobs.statistics.panes import Pane
+from jobs.statistics.parts import in_parts
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Floats, Ints
 from jobs.statistics.rows import Rows
@@ -35,26 +36,46 @@ EARLY = "statistics.early"
 IDLE_SERIES = 1024
 
 Booleans = NDArray[np.bool_]
+DEFAULT_LIMITS = Limits()
 
 
 class Shard:
     """The state of one partition of `events`, see `jobs.runtime.shard_state`: gives the records of `statistics`."""
 
-    def __init__(self, windows: Windows, parts: Parts | None = None, early: str = EARLY) -> None:
-        """`early` is the topic of early results. Raises ChangedWindowsError and ChangedLayoutError, see `State`."""
-        self.early = early
-        self.state = State(windows, parts)
+    def __init__(self, windows: Windows, parts: Parts | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
+        """Raises ChangedWindowsError and ChangedLayoutError, see `State`."""
+        self.limits = limits
+        self.state = State(windows, parts, limits)
 
     def feed(self, batch: Input) -> list[Output]:
-        """Take records of `events`; returns those for the same partition of `statistics`."""
-        before = self.state.watermark
-        controls = take(self.state, zip(batch.offsets, batch.values, strict=True))
-        outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"]) for one in controls]
-        if self.state.watermark > before:
-            found = (_output(result, batch, self.early) for result in close(self.state, before))
-            outputs += sorted(found, key=_place_in_log)
+        """Take records of `events`; returns those of `statistics`, late data and dead letters."""
+        begin, pane = self.state.watermark, self.state.windows.pane
+        messages, outputs, found = batch.messages(), [], []
+        while True:
+            before = self.state.watermark
+            outputs += take(self.state, messages)
+            if self.state.watermark // pane == before // pane:
+                break
+            found += [one for result in close(self.state, before) for one in self._outputs(result, batch)]
+            found += self._dead_letters(batch)
+        outputs += sorted(found, key=_place_in_log)
+        if self.state.watermark > begin:
             outputs.append(Output.of_watermark(self.state.watermark))
         return outputs
+
+    def _outputs(self, result: WindowResult, batch: Input) -> Iterator[Output]:
+        """A window's record; several, if it is too large for one."""
+        trace = f"{batch.topic}/{batch.shard}/{result.fact.first_offset}-{result.fact.last_offset}".encode()
+        headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
+        topic = EARLY if result.early else None
+        for value in in_parts(result.json(), self.limits.record_bytes):
+            yield Output(result.machine, value, result.time, headers, topic)
+
+    def _dead_letters(self, batch: Input) -> Iterator[Output]:
+        """What was left out in the panes that have ended."""
+        pane = self.state.windows.pane
+        for place, left_out in self.state.refused.take(self.state.watermark, pane):
+            yield dead_letter(place, left_out, self.limits, pane, (batch.topic, batch.shard))
 
     def dump(self) -> Parts:
         """The state as parts."""
@@ -64,12 +85,6 @@ class Shard:
 def _place_in_log(output: Output) -> tuple[int, str, bytes]:
     """As the sink orders them. A record's time is the end of the pane that made it known: so batches come in order."""
     return output.time_unix_nano, output.key or "", output.value
-
-
-def _output(result: WindowResult, batch: Input, early: str) -> Output:
-    trace = f"{batch.topic}/{batch.shard}/{result.fact.first_offset}-{result.fact.last_offset}".encode()
-    headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
-    return Output(result.machine, result.json(), result.time, headers, early if result.early else None)
 
 
 def close(state: State, before: int) -> Iterator[WindowResult]:
@@ -174,10 +189,23 @@ def _observe(state: State, end: int) -> dict[int, Spread]:
 
 
 def _evict(state: State) -> None:
-    """Drop the series whose state has outlived its time, once they are many; `reset_silent` has reset each already."""
+    """Drop the series whose state has outlived its time, once they are many or in the way of others.
+
+    `reset_silent` has reset each already. It depends on the log alone when that is: what there is room for does, too.
+    """
     silent = state.catalogue.memory["time"] < state.watermark - state.windows.state_ttl
-    if np.count_nonzero(silent) <= IDLE_SERIES + len(silent) // 2:
+    if np.count_nonzero(silent) <= IDLE_SERIES + len(silent) // 2 and not _is_crowded(state, silent):
         return
     silent[state.held()] = False
     state.evict(np.flatnonzero(silent))
     state.retain(np.flatnonzero(~silent))
+
+
+def _is_crowded(state: State, silent: Booleans) -> bool:
+    """Whether a limit is reached because of what is silent: by half of a machine's series, or of the machines."""
+    catalogue = state.catalogue
+    if any(silent[catalogue.of_machine(*place)].mean() >= 0.5 for place in sorted(catalogue.full)):
+        return True
+    if len(catalogue.machines) < catalogue.limits.machines:
+        return False
+    return 2 * len(np.unique(catalogue.machine_of[~silent])) <= len(catalogue.machines)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from infra.errors import UserError
 from jobs.runtime.packed_state import Header, Packed, Parts, pack, still_packed
-from jobs.statistics.catalogue import Catalogue, Series
+from jobs.statistics.catalogue import UNLIMITED, Catalogue, Series
 from jobs.statistics.histograms import Spread
+from jobs.statistics.limits import Limits, Refused
 from jobs.statistics.panes import Facts, Inventories, Pane, Panes
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
@@ -27,7 +28,7 @@ Packing = dict[str, Packed]
 _NOTHING: dict[str, Any] = {
     "watermark": 0,
     **{name: [] for name in ("machines", "series", "inventories", "facts", "latest", "points", "panes")},
-    **{name: [] for name in ("waiting", "totals")},
+    **{name: [] for name in ("waiting", "totals", "refused")},
 }
 
 
@@ -42,7 +43,7 @@ class ChangedLayoutError(UserError):
 class State:
     """Open data, what is remembered of each series, and the panes of open windows."""
 
-    def __init__(self, windows: Windows, parts: Parts | None = None) -> None:
+    def __init__(self, windows: Windows, parts: Parts | None = None, limits: Limits = UNLIMITED) -> None:
         """Unpack a state, or begin an empty one.
 
         Raises ChangedWindowsError if it is another declaration's, ChangedLayoutError if it is an earlier version's.
@@ -65,7 +66,8 @@ class State:
         memory = {name[2:]: column.column() for name, column in columns.items() if name.startswith("m/")}
         # By prefix and place, what is kept of panes: columns that are only ever replaced, and how they are packed.
         self._packings: dict[tuple[str, str], tuple[Points | Rows, Packing]] = {}
-        self.catalogue = Catalogue(header["machines"], [Series(*one) for one in header["series"]], memory)
+        self.catalogue = Catalogue([*header["machines"]], [Series(*one) for one in header["series"]], memory, limits)
+        self.refused = Refused(header.get("refused", ()))
         # What is open, by the start of its pane.
         self.points = {start: self._kept(Points, "points", columns, _place(start)) for start in header["points"]}
         inventories = Inventories(header["inventories"])
@@ -114,6 +116,7 @@ class State:
             "latest": inventories.packed(self.latest),
             "waiting": [[series, time, spread.packed()] for series, time, spread in self.waiting],
             "totals": _packed_spreads(self.totals),
+            "refused": self.refused.packed(),
             "points": sorted(self.points),
             "panes": [
                 [size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]

@@ -1,6 +1,8 @@
 """`kappa detector`: operators' control events, in the topic `detector.control`."""
 
+import getpass
 import json
+import os
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -23,6 +25,7 @@ console = Console(width=None if sys.stdout.isatty() else 160)
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+By = Annotated[str, typer.Option(help="Who says it; novelties that it ends name this person.", show_default="OS user")]
 
 
 class Verdict(StrEnum):
@@ -44,6 +47,7 @@ def feedback(
     verdict: Annotated[Verdict, typer.Argument(help="What it is after all.")],
     bootstrap: Bootstrap = None,
     generation: Annotated[str | None, typer.Option(help="Whose novelty it is. [live]")] = None,
+    by: By = "",
 ) -> None:
     """Say that a novelty is none: it ends, and such values of its series aren't novelties again.
 
@@ -51,7 +55,7 @@ def feedback(
     """
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
     event = control.feedback(settings.kafka_bootstrap, topics_of(settings)["novelties"].name, novelty)
-    _send(settings, event)
+    _send(settings, event, by)
     console.print(f"novelty {novelty} of {event['machine']}: {verdict.value}", highlight=False)
 
 
@@ -60,6 +64,7 @@ def reset(
     series: Annotated[str, typer.Argument(help="Which series, as a glob: 'system.cpu*'.")] = "*",
     machine: Annotated[str, typer.Option(help="Of which machines, as a glob.")] = "*",
     bootstrap: Bootstrap = None,
+    by: By = "",
 ) -> None:
     """Reset series: they are learned as if they had never been seen, after a migration, say.
 
@@ -67,17 +72,19 @@ def reset(
     """
     if series == machine == "*":
         raise UserError("SERIES: every series of every machine would be reset; name series, or give --machine")
-    _send(load_settings(kafka_bootstrap=bootstrap), control.reset(series, machine))
+    _send(load_settings(kafka_bootstrap=bootstrap), control.reset(series, machine), by)
     console.print(f"series {series} on {machine} are reset", highlight=False)
 
 
 @app.command()
 def suppress(
+    *,
     machine: Annotated[str, typer.Option(help="On which machines, as a glob.")] = "*",
     series: Annotated[str | None, typer.Option(help="Of which series, as a glob; without it silence too.")] = None,
     direction: Annotated[Direction | None, typer.Option(help="Only values on this side of the expected one.")] = None,
     size: Annotated[float | None, typer.Option(help="Only deviations of at most so much, in the series' unit.")] = None,
     bootstrap: Bootstrap = None,
+    by: By = "",
 ) -> None:
     """Make a rule: novelties that meet all that is given are suppressed. Open ones end.
 
@@ -86,13 +93,15 @@ def suppress(
     rule = _rule(machine=machine, series=series, direction=direction and direction.value, size=size)
     if rule == Rule():
         raise UserError("suppress: every novelty would be suppressed; give --machine, --series, --direction or --size")
-    _send(load_settings(kafka_bootstrap=bootstrap), control.suppress(rule))
+    _send(load_settings(kafka_bootstrap=bootstrap), control.suppress(rule), by)
     console.print(f"rule {rule.id}", highlight=False)
 
 
 @app.command()
 def allow(
-    rule: Annotated[str, typer.Argument(help="The rule's id, as `rules` shows it.")], bootstrap: Bootstrap = None
+    rule: Annotated[str, typer.Argument(help="The rule's id, as `rules` shows it.")],
+    bootstrap: Bootstrap = None,
+    by: By = "",
 ) -> None:
     """Take a rule back.
 
@@ -102,7 +111,7 @@ def allow(
     known = _rules(settings)
     if rule not in known:
         raise UserError(f"RULE {rule!r}: there is none; there are {', '.join(known) or 'no rules'}")
-    _send(settings, control.allow(rule))
+    _send(settings, control.allow(rule), by)
     console.print(f"rule {rule} is over", highlight=False)
 
 
@@ -133,5 +142,13 @@ def _rules(settings: Settings) -> dict[str, Rule]:
     return control.rules(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC].name)
 
 
-def _send(settings: Settings, event: Control) -> None:
-    control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], event)
+def _send(settings: Settings, event: Control, by: str) -> None:
+    control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], event, by or os_user())
+
+
+def os_user() -> str:
+    """The name of who runs this command; a container's user may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"

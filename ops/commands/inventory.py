@@ -13,12 +13,14 @@ from pydantic import ConfigDict, Field, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from connectors.kafka.producer import CollectorProducer
+from connectors.kafka.producer import CollectorProducer, write_now
 from infra.contract.inventory import FACTS, Facts
 from infra.errors import UserError
 from infra.settings import describe
+from jobs.detector import control
 from jobs.enrichment.inventory import history, read_facts
 from jobs.runtime.settings import load_settings
+from ops.commands.detector import By, os_user
 from ops.launcher import topics_of
 
 app = typer.Typer(help="Load and show the facts of machines: site, role and so on.", no_args_is_help=True)
@@ -58,8 +60,8 @@ def load(
 ) -> None:
     """Write the machines of a file to the inventory; earlier facts stay valid for the time before `valid_from`.
 
-    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, valid_from, valid_to (ISO 8601;
-    without valid_from: from the beginning). The whole file is checked before anything is written.
+    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, workload, valid_from, valid_to
+    (ISO 8601; without valid_from: from the beginning). The whole file is checked before anything is written.
 
     Example: kappa inventory load machines.csv
     """
@@ -72,6 +74,28 @@ def load(
         producer.send(topic, entry.key(), orjson.dumps(entry.record()), now)
     producer.flush()
     console.print(f"{len(entries)} machines written to {topic}")
+
+
+@app.command()
+def retire(
+    machine: Annotated[str, typer.Argument(help="The machine's host.name.")],
+    at: Annotated[datetime | None, typer.Option(help="When it goes, ISO 8601. [now]")] = None,
+    by: By = "",
+    bootstrap: Bootstrap = None,
+) -> None:
+    """Say that a machine goes, or has gone: it is alerted once as `gone`, not as silent, and forgotten.
+
+    Its facts stay valid for the time before. Should it send again later, it is new and was seen before.
+
+    Example: kappa inventory retire vm-17
+    """
+    settings = load_settings(kafka_bootstrap=bootstrap)
+    topics, time = topics_of(settings), at or datetime.now(UTC)
+    entry = Entry(machine=machine, valid_from=time, valid_to=time)
+    write_now(settings.kafka_bootstrap, topics["inventory"].name, entry.key().decode(), orjson.dumps(entry.record()))
+    event = control.retire(machine, _nanos(time) or 0)
+    control.send(settings.kafka_bootstrap, topics[control.TOPIC], event, by or os_user())
+    console.print(f"{machine}: retired at {time:%Y-%m-%d %H:%M:%S %Z}".rstrip())
 
 
 @app.command()

@@ -73,7 +73,7 @@ def ours(machines: Sequence[Machine]) -> Ours:
     scores, alerts = np.zeros((len(machines), minutes)), np.zeros((len(machines), minutes), bool)
     place = {m.name: at for at, m in enumerate(machines)}
     for minute in range(minutes):
-        for novelty in shard.feed(_records(values, minute)):
+        for novelty in shard.feed(list(_records(values, minute))):
             alerts[place[novelty["machine"]], minute] |= novelty["phase"] == "start"
         joint = shard.detector.machine_tracker.joint
         if joint is not None:

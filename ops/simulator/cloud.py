@@ -23,6 +23,7 @@ class Machine:
     role: str
     hypervisor: str | None = None
     tenant: str | None = None
+    workload: str | None = None
 
     def inventory(self, valid_from_unix_nano: int) -> dict[str, Any]:
         """The record of the `inventory` topic for this machine; facts that are None are left out."""

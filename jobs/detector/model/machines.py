@@ -63,6 +63,11 @@ class MachineModel:
         for part in (self.usual, self.cooldown):
             part.grow(more)
 
+    def retain(self, machines: Ints) -> None:
+        """Keep only these machines; they are renumbered, in this order."""
+        for part in (self.usual, self.cooldown):
+            part.retain(machines)
+
     def step(self, machine: Ints, score: Floats, threshold: float, window: int) -> Joint:
         """Judge one window; `machine` and `score` are of all its series, `threshold` that of `alerts`.
 

@@ -51,7 +51,8 @@ class ObservationReader:
         means = np.array(statistics["mean"], np.float64) if "mean" in statistics else np.full(len(samples), np.nan)
         values = np.where([kind == "log" for kind in statistics["kind"]], samples, means)
         usable = np.isfinite(values)  # the first point of a counter has no rate yet
-        return Observations(self.series.rows_of(machine, statistics, usable), values[usable], samples[usable])
+        rows = self.series.rows_of(machine, statistics, usable, record.get("part", 0))
+        return Observations(rows, values[usable], samples[usable])
 
     def _add_new(self, window: int) -> None:
         """All of a window at once, as each time copies the state of all."""
@@ -63,7 +64,7 @@ class ObservationReader:
         self.model.add(np.array([kind == "log" for kind in kinds]), past, window)
 
     def _absent_counts(self, rows: Ints, present: Ints) -> Ints:
-        here = np.zeros(len(self.machines), bool)
+        here = np.zeros(len(self.machines.names), bool)
         here[present] = True
         absent = self.model.is_count() & here[self.series.machine]
         absent[rows] = False

@@ -50,15 +50,18 @@ class KnownSeries:
         series = np.array([fnmatchcase(one.series, pattern) for one in self.definitions], bool)
         return np.flatnonzero(machines[self.machine] & series[self.definition])
 
-    def rows_of(self, machine: int, statistics: Statistics, usable: Bools) -> Ints:
-        """The rows of the usable series of a record; unknown ones get the next numbers, until `add_new` adds them."""
+    def rows_of(self, machine: int, statistics: Statistics, usable: Bools, part: int = 0) -> Ints:
+        """The rows of the usable series of a record; unknown ones get the next numbers, until `add_new` adds them.
+
+        `part`: which of several records it is, where a machine's window has several.
+        """
         labels = (statistics["kind"], statistics["series"], usable.tobytes())
-        cached = self._cache.get(machine)
+        cached = self._cache.get((machine, part))
         if cached is not None and cached[0] == labels:
             return cached[1]
         pairs = [(machine, self._define(statistics, at)) for at in np.flatnonzero(usable).tolist()]
         rows = np.array([self._rows.setdefault(pair, len(self._rows)) for pair in pairs], np.int64)
-        self._cache[machine] = (labels, rows)
+        self._cache[machine, part] = (labels, rows)
         return rows
 
     def add_new(self, window: int) -> slice:
@@ -72,9 +75,12 @@ class KnownSeries:
             self.last = np.concatenate([self.last, np.full(len(pairs), window)])
         return slice(first, len(self))
 
-    def retain(self, rows: Ints) -> None:
-        """Keep these series only, in this order, and the definitions that they have."""
-        self.machine, self.last = self.machine[rows], self.last[rows]
+    def retain(self, rows: Ints, machines: Ints) -> None:
+        """Keep these series only, in this order, and the definitions that they have.
+
+        Only these machines are left, ascending; their new numbers are their places in it.
+        """
+        self.machine, self.last = np.searchsorted(machines, self.machine[rows]), self.last[rows]
         used, self.definition = np.unique(self.definition[rows], return_inverse=True)
         self.definitions = [self.definitions[number] for number in used.tolist()]
         self._index()
@@ -83,8 +89,8 @@ class KnownSeries:
         self._definitions = {(one.kind, one.series): number for number, one in enumerate(self.definitions)}
         pairs = zip(self.machine.tolist(), self.definition.tolist(), strict=True)
         self._rows = {pair: row for row, pair in enumerate(pairs)}
-        # By machine: the labels of its newest record, and their rows. Most records have those of the one before.
-        self._cache: dict[int, tuple[tuple[Sequence[str], Sequence[str], bytes], Ints]] = {}
+        # By machine and part: labels of its newest record, and their rows. Most records have those of the one before.
+        self._cache: dict[tuple[int, int], tuple[tuple[Sequence[str], Sequence[str], bytes], Ints]] = {}
 
     def _define(self, statistics: Statistics, at: int) -> int:
         key = statistics["kind"][at], statistics["series"][at]

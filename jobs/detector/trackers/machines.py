@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.detector import novelties
-from jobs.detector.model.arrays import Floats, with_prefix
+from jobs.detector.model.arrays import Floats, Ints, with_prefix
 from jobs.detector.model.episodes import EPISODE_SCORE
 from jobs.detector.model.machines import CALM, Joint, MachineModel
 from jobs.detector.model.protocol import Judgement, Phase, Turn
@@ -55,6 +55,11 @@ class MachineTracker:
         self.open = {
             machine: Whole([place[row] for row in rows], record) for machine, (rows, record) in self.open.items()
         }
+
+    def retain_machines(self, machines: Ints, place: Mapping[int, int]) -> None:
+        """Only these machines are left: their new numbers are in `place`."""
+        self.model.retain(machines)
+        self.open = {place[machine]: novelty for machine, novelty in self.open.items()}
 
     def in_anomaly(self) -> set[int]:
         """The machines that have an anomaly as a whole now."""

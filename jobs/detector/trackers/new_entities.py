@@ -41,8 +41,12 @@ class NewEntityTracker:
         self.young = [(due, record) for due, record in self.young if due > window]
         return [novelties.later(record, "end", time, text=f"{record['text']}; it is known now") for record in known]
 
-    def add_machine(self, machine: int, window: int) -> list[Novelty]:
-        """A machine is seen for the first time; none is a novelty while the shard itself warms up."""
+    def retain_machines(self, machines: Ints) -> None:
+        """Only these machines are left, under new numbers in the same order."""
+        self.news = self.news[machines]
+
+    def add_machine(self, machine: int, window: int, *, seen_before: bool = False) -> list[Novelty]:
+        """A machine is seen for the first time, or again after it was gone; none while the shard itself warms up."""
         self.news = np.append(self.news, 0)
         machines = self.inputs.machines
         assert machines.first_window is not None
@@ -57,6 +61,7 @@ class NewEntityTracker:
             **machines.place(machine),
             score=log(lived * max(len(machines) - 1, 1) + 1.0),
             statistic="first_seen",
+            seen_before=seen_before or None,
         )
         novelty["text"] = novelties.new_machine_text(novelty)
         return self._start(novelty, window)

@@ -1,6 +1,6 @@
-"""Novelties of machines that send nothing any more. They need no event, only watermarks."""
+"""Novelties of machines that send nothing any more: silent at first, then gone. They need no event, only watermarks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from math import log
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from jobs.detector import novelties
 from jobs.detector.model.arrays import Ints
 from jobs.detector.novelties import Novelty
+from jobs.detector.population.machines import NEVER
 from jobs.detector.saved_state import Saved
 from jobs.detector.trackers.tracker import Inputs
 
@@ -35,6 +36,10 @@ class SilenceTracker:
         """Whether a machine has an open novelty."""
         return machine in self.silent
 
+    def retain_machines(self, place: Mapping[int, int]) -> None:
+        """Machines have new numbers."""
+        self.silent = {place[machine]: record for machine, record in self.silent.items()}
+
     def end(self, window: int, present: Ints) -> list[Novelty]:
         """A silent machine that is seen again ends its silence."""
         time, back = self.settings.end_of(window), [one for one in present.tolist() if one in self.silent]
@@ -49,12 +54,51 @@ class SilenceTracker:
         gap = window - self.machines.last
         was_regular = self.machines.present >= self.settings.warmup_windows
         emitted = []
-        for machine in np.flatnonzero((gap >= self.settings.silence_windows) & was_regular).tolist():
+        may_be = (gap >= self.settings.silence_windows) & was_regular & (self.machines.dropped == 0)
+        may_be[list(self.silent)] = False
+        for machine in np.flatnonzero(may_be).tolist():
             score = self._score(machine, int(gap[machine]))
-            is_usual = score < SILENCE_SCORE or self.inputs.overrides.is_usual_gap(machine, int(gap[machine]))
-            if not is_usual and machine not in self.silent:
+            if score >= SILENCE_SCORE and not self.inputs.overrides.is_usual_gap(machine, int(gap[machine])):
                 emitted += self._start(machine, window, score)
         return emitted
+
+    def next_gone(self, window: int) -> int:
+        """The first window after this one in which a machine is gone if nothing comes; NEVER if there is no machine."""
+        soonest = int(self._gone_from().min(initial=NEVER))
+        return max(soonest, window + 1)
+
+    def take_gone(self, window: int) -> tuple[Ints, list[Novelty]]:
+        """The machines that are gone since this window, which are followed no longer; and the records that say so.
+
+        Of a machine that was never regular there is none, nor where an operator has called its silence normal.
+        """
+        gone = np.flatnonzero(self._gone_from() <= window)
+        return gone, [record for machine in gone.tolist() for record in self._gone(machine, window)]
+
+    def _gone_from(self) -> Ints:
+        """The window from which on each machine is gone, unless it is seen before; see KnownMachines.gone_from."""
+        found = self.machines.gone_from(self.settings.gone_windows, self.settings.state_ttl_windows)
+        for machine, time in self.machines.retired_at.items():
+            retired = -(-time // self.settings.window_nano)
+            found[machine] = min(found[machine], max(retired, int(self.machines.last[machine]) + 1))
+        return found
+
+    def _gone(self, machine: int, window: int) -> Iterator[Novelty]:
+        time = self.settings.end_of(window)
+        is_retired = self.machines.retired_at.get(machine, time + 1) <= time
+        now: Novelty = {"verdict": "gone", "statistic": "retired" if is_retired else "presence"}
+        silence = self.silent.pop(machine, None)
+        if silence is not None:
+            now["observed"] = (time - self.settings.end_of(int(self.machines.last[machine]))) / 1e9
+            record = novelties.later(silence, "end", time, **now)
+        elif is_retired and self.machines.present[machine] >= self.settings.warmup_windows:
+            name, place = self.machines.names[machine], self.machines.place(machine)
+            record = novelties.start(name, kind="machine", time_unix_nano=time, score=0.0, **now, **place)
+            record["phase"] = "end"  # there is nothing that could follow
+        else:
+            return
+        if not self.inputs.overrides.suppresses(record):
+            yield record | {"text": novelties.gone_text(record)}
 
     def _score(self, machine: int, gap: int) -> float:
         """-ln of the probability of `gap` missed windows in a row: presence is Bernoulli, its rate Beta."""

@@ -63,7 +63,7 @@ def telemetry(bootstrap, tmp_path_factory):
     simulation = Simulation(cloud)
     with Truth(folder / "truth", simulation) as truth:
         feed.run(simulation, CollectorProducer(bootstrap, simulation.topics()), truth, live=False)
-    control.send(bootstrap, load_topics(topics_file)[control.TOPIC], control.suppress(RULE))
+    control.send(bootstrap, load_topics(topics_file)[control.TOPIC], control.suppress(RULE), "a test")
     return topics_file, folder, folder / "truth"
 
 

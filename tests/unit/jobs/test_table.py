@@ -78,7 +78,7 @@ def test_incidents_run_in_the_detectors_application():
 
 def test_a_job_needs_its_own_topics_and_no_others():
     used = {topic.name for topic in JOBS.used(["detector"], TOPICS)}
-    assert used == {"statistics", "novelties", "sink.progress"}
+    assert used == {"statistics", "novelties", "events.rejected", "sink.progress"}
 
 
 def test_each_query_has_a_consumer_group_of_its_own():

@@ -1,5 +1,6 @@
 """The statistics fold as Spark calls it, and the windows that a checkpoint is bound to."""
 
+from datetime import UTC, datetime
 from functools import partial
 
 import orjson
@@ -13,11 +14,12 @@ from jobs.runtime.fold import fold_partitions, to_records
 from jobs.runtime.shard_state import Input
 from jobs.statistics.job import check_windows
 from jobs.statistics.settings import Windows, load_windows
-from jobs.statistics.shard import Shard
+from jobs.statistics.shard import EARLY, Shard
 
 NANO = 1_000_000_000
 SHARDS = (0, 3)
-ROWS = "topic string, partition int, offset long, value string"
+ROWS = "topic string, partition int, offset long, value string, timestamp timestamp"
+TIME = datetime(2026, 1, 1, tzinfo=UTC)  # Kafka's
 
 
 def log(shard):
@@ -33,14 +35,14 @@ def log(shard):
 def test_batches_of_spark_give_what_the_fold_gives_at_once(spark, tmp_path):
     batches = [(0, 20), (20, 21), (21, 99)]
     for number, (begin, end) in enumerate(batches):
-        rows = [("events", shard, n, value.decode()) for shard in SHARDS for n, value in enumerate(log(shard))]
+        rows = [("events", shard, n, value.decode(), TIME) for shard in SHARDS for n, value in enumerate(log(shard))]
         part = [row for row in rows if begin <= row[2] < end]
         spark.createDataFrame(part, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{number}"))
     stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
     kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
-    folded = fold_partitions(kafka, partial(Shard, load_windows(), early="early"))
+    folded = fold_partitions(kafka, partial(Shard, load_windows()))
     query = (
-        folded.transform(to_records, "statistics", same_partition=True)
+        folded.transform(to_records, {"statistics": "statistics", EARLY: "early"}, same_partition=True)
         .writeStream.format("memory")
         .queryName("folded")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -56,8 +58,8 @@ def test_batches_of_spark_give_what_the_fold_gives_at_once(spark, tmp_path):
     expected = []
     for shard in SHARDS:
         values = list(log(shard))
-        outputs = Shard(load_windows(), early="early").feed(Input("events", shard, range(len(values)), values))
-        expected += [(o.topic or "statistics", shard, o.key, o.value) for o in outputs if o.key]
+        outputs = Shard(load_windows()).feed(Input("events", shard, range(len(values)), values))
+        expected += [("early" if o.topic == EARLY else "statistics", shard, o.key, o.value) for o in outputs if o.key]
     assert sorted(found) == sorted(expected)
     assert {topic for topic, *_ in found} == {"statistics", "early"}
 

@@ -1,3 +1,5 @@
+import getpass
+
 import orjson
 import pytest
 from jsonschema import Draft202012Validator
@@ -5,8 +7,10 @@ from typer.testing import CliRunner
 
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import CONTROL
+from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.detector import control
+from jobs.detector.intake import check_control
 from jobs.detector.rules import Rule
 from ops.commands import detector as cli
 
@@ -19,6 +23,9 @@ NOVELTY = {
     "observed": 9.0,
     "expected": 5.0,
     "score": 20.0,
+    "time_unix_nano": 20,
+    "since_unix_nano": 10,
+    "text": "cpu is high",
 }
 
 
@@ -35,7 +42,7 @@ def sent(monkeypatch):
     ruled = [(partition, control.suppress(Rule(machine="amf-*"))) for partition in (0, 1)]
     topics = {"novelties": found, "detector.control": ruled}
     monkeypatch.setattr(control, "read_records", lambda _, topic: topics[topic])
-    monkeypatch.setattr(control, "send", lambda _, topic, event: written.append((topic.name, event)))
+    monkeypatch.setattr(control, "send", lambda _, topic, event, by: written.append((topic.name, event, by)))
     return written
 
 
@@ -49,8 +56,8 @@ def run(*arguments):
 
 def test_feedback_carries_the_strongest_moment_of_the_novelty(sent):
     run("feedback", "n1", "not-anomalous")
-    (topic, event) = sent.pop()
-    assert topic == "detector.control"
+    (topic, event, by) = sent.pop()
+    assert (topic, by) == ("detector.control", getpass.getuser())
     assert event == {
         "action": "feedback",
         "machine": "vm-1",
@@ -72,11 +79,13 @@ def test_feedback_about_an_unknown_novelty_is_refused(sent):
 
 def test_commands_write_events_of_the_schema(sent):
     run("feedback", "n1", "not-anomalous")
-    run("reset", "cpu*", "--machine", "vm-1")
+    run("reset", "cpu*", "--machine", "vm-1", "--by", "ada")
     run("suppress", "--machine", "upf-*", "--series", "cpu*", "--direction", "above", "--size", "2")
     run("allow", Rule(machine="amf-*").id)
-    assert [event["action"] for _, event in sent] == ["feedback", "reset", "suppress", "allow"]
-    for _, event in sent:
+    assert [event["action"] for _, event, _ in sent] == ["feedback", "reset", "suppress", "allow"]
+    assert [by for *_, by in sent] == [getpass.getuser(), "ada", getpass.getuser(), getpass.getuser()]
+    for _, event, _ in sent:
+        check_control(event)
         Draft202012Validator(json_schema("control", CONTROL)).validate(event)
     assert Rule.of(sent[2][1]) == Rule(machine="upf-*", series="cpu*", direction="above", size=2.0)
 
@@ -112,3 +121,23 @@ def test_a_rule_that_was_taken_back_is_over(monkeypatch):
     ]
     monkeypatch.setattr(control, "read_records", lambda *_: events)
     assert control.rules("", "") == {}
+
+
+def test_what_an_operator_says_carries_who_said_it(monkeypatch):
+    written = []
+    monkeypatch.setattr(control, "write_now", lambda *arguments: written.append(arguments))
+    control.send("", load_topics()["detector.control"], control.reset("cpu*", "vm-1"), "ada")
+    ((_, topic, key, value, _),) = written
+    said = {"action": "reset", "machine": "vm-1", "series": "cpu*", "by": "ada"}
+    assert (topic, key, orjson.loads(value)) == ("detector.control", "vm-1", said)
+
+
+def test_what_cannot_be_obeyed_is_not_written():
+    with pytest.raises(UserError, match="series: must be a text of 1 to 1000 characters, is ''"):
+        control.send("", load_topics()["detector.control"], control.reset("", "vm-1"), "ada")
+
+
+def test_control_events_that_cannot_be_obeyed_are_no_rules(monkeypatch):
+    odd = [(0, {"action": "suppress"}), (0, {"action": "suppress", "machine": "vm-1", "rule": "r", "size": -1}), (0, 7)]
+    monkeypatch.setattr(control, "read_records", lambda *_: [*odd, (0, control.suppress(Rule(machine="amf-*")))])
+    assert list(control.rules("", "").values()) == [Rule(machine="amf-*")]

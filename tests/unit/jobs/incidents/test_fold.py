@@ -216,3 +216,33 @@ def test_a_state_of_another_version_is_refused_with_what_to_do():
     older = pack({"ticks": [0], "waiting": [], "open": []}, {})
     with pytest.raises(UserError, match=r"incidents: its checkpoint holds the state of another version; .*--as NAME"):
         Incidents(1, older)
+
+
+def test_machines_of_one_site_that_fall_silent_together_are_one_incident():
+    silent = [novelty(f"vm-{n}", 100 + n % 50, verdict="silence", site="s1", tenant=f"t{n}") for n in range(200)]
+    silent += [novelty("vm-far", 100, verdict="silence", site="s2")]
+    records = emitted(*silent)
+    assert sorted({record["id"]: record["machines"] for record in records}.values()) == [1, 200]
+
+
+def test_a_mass_retirement_is_one_incident_whatever_the_places_and_it_is_over():
+    gone = [
+        {
+            **novelty(f"vm-{n}", 100 + 10 * (n % 3), "end", verdict="gone", score=0.0, site=f"s{n % 7}"),
+            "kind": "machine",
+        }
+        for n in range(1000)
+    ]
+    records = emitted(*gone)
+    assert lives(records) == [["start", "update", "update", "end"]]
+    assert (records[-1]["machines"], records[-1]["verdicts"]) == (1000, ["gone"])
+    assert records[-1]["time_unix_nano"] == 120 * SECOND + JOIN
+
+
+def test_a_silence_that_ends_as_gone_changes_its_incident_and_begins_none():
+    places = {"site": "s1"}
+    silent = [novelty(f"vm-{n}", 100, verdict="silence", **places) for n in range(3)]
+    gone = [novelty(f"vm-{n}", 400, "end", since=100, verdict="gone", **places) for n in range(3)]
+    records = emitted(*silent, *gone)
+    assert lives(records) == [["start", "update", "end"]]
+    assert [record["verdicts"] for record in records] == [["silence"], ["gone"], ["gone"]]

@@ -1,14 +1,27 @@
+import base64
+
 import orjson
 import pytest
 
-from infra.contract.watermarks import OutOfOrderError
 from jobs.rules.intake import BODY_CHARACTERS, Intake
 from jobs.rules.rule import SECOND
-from tests.unit.jobs.rules.logs import absence, alerts, change, line, point, record, sequence, shown, watermark
+from tests.unit.jobs.rules.logs import (
+    absence,
+    alerts,
+    change,
+    line,
+    log_of,
+    point,
+    record,
+    sequence,
+    shown,
+    watermark,
+)
 
 
 def read(rules, *values, before=0):
-    moments, after = Intake(rules).read(enumerate(values), before * SECOND)
+    moments, after, rejected = Intake(rules).read(log_of(values).messages(), before * SECOND)
+    assert not rejected
     return {
         (m.machine, m.time / SECOND): [(i, o.series, o.value) for i, o in asked] for m, asked in moments.items()
     }, after
@@ -36,14 +49,36 @@ def test_events_that_share_their_labels_are_read():
     }
 
 
-def test_an_event_before_a_watermark_is_a_fault():
-    with pytest.raises(OutOfOrderError, match="record otlp-0-1-0 at offset 1 has an event at 4000000000, before"):
-        read([change()], watermark(5), record(point(4, 1)))
-
-
-def test_of_a_retried_record_what_is_older_than_the_watermark_is_left_out():
-    moments, _ = read([absence()], watermark(5), record(point(4, 1), point(6, 1), retried=True))
+@pytest.mark.parametrize("more", [{}, {"retried": True}])
+def test_what_is_older_than_the_watermark_is_passed_over(more):
+    moments, _ = read([absence()], watermark(5), record(point(4, 1), point(6, 1), **more))
     assert list(moments) == [("vm-1", 6)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "reason"),
+    [
+        (b"{", "not_json", "no JSON"),
+        (b"[]", "not_expected", "the record: must be an object, is list of 0"),
+        (record(point(1, 1), kind="trace"), "unknown_kind", "kind: must be metric, log or control, is 'trace'"),
+        (record(point(1, 1), machine=7), "not_expected", "machine: must be a text of 1 to 1000 characters, is 7"),
+        (record(point(1, "x")), "not_expected", "value: must be a list of numbers"),
+        (record(line(1, 5)), "not_expected", "series: must be a list of texts"),
+        (record(point(1, 1), inventory={"role": 3}), "not_expected", "inventory: must be an object of texts"),
+        (orjson.dumps({"watermark_unix_nano": "x"}), "not_expected", "watermark_unix_nano: must be a time"),
+        (orjson.dumps({"watermark_unix_nano": 8 * 10**18}), "not_expected", "watermark_unix_nano: must be a time"),
+        (orjson.dumps({"tick_unix_nano": 1}), "old_record", "the topic holds watermark records of version 0.1.0"),
+    ],
+)
+def test_what_cannot_be_used_is_a_dead_letter_and_the_rest_goes_on(wrong, code, reason):
+    batch = log_of([wrong, record(point(6, 1))])
+    moments, _, (letter,) = Intake([absence()]).read(batch.messages(), 0)
+    assert [moment.time for moment in moments] == [6 * SECOND]
+    found = orjson.loads(letter.value)
+    assert (letter.topic, letter.by_key, letter.note, letter.key) == ("events.rejected", True, code, "events/3/0")
+    assert (found["stage"], found["code"], found["source"]["offset"]) == ("rules", code, 0)
+    assert found["reason"].startswith(reason)
+    assert base64.b64decode(found["value"]) == wrong
 
 
 def test_control_events_are_none_of_a_machine():

@@ -93,10 +93,9 @@ def test_what_is_no_list_of_windows_is_refused(tmp_path, text):
         load_windows(file)
 
 
-def test_a_file_that_is_not_there_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("KAPPA_STATISTICS_WINDOWS", str(tmp_path / "absent.yaml"))
+def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UserError, match=r"KAPPA_STATISTICS_WINDOWS=.*absent.yaml: No such file"):
-        load_windows()
+        load_windows(tmp_path / "absent.yaml")
 
 
 def test_a_field_of_an_earlier_version_is_named_with_those_there_are(tmp_path):
@@ -105,15 +104,6 @@ def test_a_field_of_an_earlier_version_is_named_with_those_there_are(tmp_path):
     with pytest.raises(UserError) as refused:
         load_windows(file)
     assert str(refused.value) == f"{file}: forget='1h': there is no such field; there are windows, state_ttl"
-
-
-def test_an_unknown_variable_is_named(monkeypatch):
-    monkeypatch.setenv("KAPPA_STATISTICS_FORGET", "1h")
-    with pytest.raises(UserError) as refused:
-        load_windows()
-    assert str(refused.value) == (
-        "KAPPA_STATISTICS_FORGET='1h': there is no such setting; there is KAPPA_STATISTICS_WINDOWS"
-    )
 
 
 def test_a_negative_lateness_is_refused_by_the_map():

@@ -1,5 +1,6 @@
 """The statistics fold: what it emits, and that no cut of the log shows in it."""
 
+import base64
 import math
 from collections import defaultdict
 from functools import partial
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from infra.contract.columnar import event_columns, to_rows
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import LABELS, SCHEMAS
-from infra.contract.watermarks import OutOfOrderError
 from jobs.runtime.shard_state import Input
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
@@ -202,19 +202,40 @@ def test_a_window_has_the_facts_of_its_latest_record():
     assert finals(run(values))[0]["inventory"] == moved
 
 
-def test_an_event_before_an_earlier_watermark_is_an_error_that_names_it():
-    values = [watermark(110), record(metric(109, 1.0), id="otlp-0-77-0")]
-    with pytest.raises(
-        OutOfOrderError, match="otlp-0-77-0 at offset 1 has an event at 109000000000, before the watermark"
-    ):
-        run(values)
+def late(outputs):
+    """What went to events.late: id and the times, in seconds, of its events."""
+    found = [orjson.loads(output.value) for output in outputs if output.topic == "events.late"]
+    for one in found:
+        jsonschema.validate(one, json_schema("events", SCHEMAS["events"]))
+    return [(one["id"], [time // NANO for time in one["events"]["time_unix_nano"]]) for one in found]
 
 
-def test_what_was_rejected_and_comes_back_after_its_watermark_is_left_out():
-    late, in_time = metric(101, 9.0), metric(107, 3.0)
-    retried = [record(late, id="otlp-0-1-0", retried=True), record(in_time, id="otlp-0-2-0", retried=True)]
-    (found,) = finals(run([watermark(105), *retried, record(metric(106, 2.0)), watermark(110)]))
-    assert (found["statistics"][0]["count"], found["statistics"][0]["sum"]) == (2, 5.0)
+@pytest.mark.parametrize("more", [{}, {"retried": True}])
+def test_events_before_an_earlier_watermark_are_late_data_and_the_rest_of_the_record_goes_on(more):
+    whole = record(metric(109, 9.0), metric(111, 3.0), metric(104, 8.0), id="otlp-0-77-0", **more)
+    outputs = run([watermark(110), whole, record(metric(112, 4.0)), watermark(120)])
+    assert late(outputs) == [("otlp-0-77-0", [109, 104])]
+    (found,) = finals(outputs)
+    assert (found["statistics"][0]["count"], found["statistics"][0]["sum"]) == (2, 7.0)
+    (output,) = (output for output in outputs if output.topic)
+    assert (output.key, output.by_key, output.note) == ("vm-1", True, "late")
+
+
+def test_late_events_of_coalesced_scrapes_are_told_apart():
+    """As enrichment writes a record of several scrapes: labels once, and which of them each event has."""
+    whole = orjson.loads(record(metric(109, 1.0, "a"), metric(109, 2.0, "b")))
+    times = [109 * NANO, 109 * NANO, 111 * NANO, 111 * NANO]
+    whole["events"] |= {"time_unix_nano": times, "value": [1.0, 2.0, 3.0, 4.0], "labels": [0, 1, 0, 1]}
+    names = sorted(whole["events"], key=lambda name: (name in LABELS, name == "series"))
+    names = [name for name in names if name not in LABELS] + ["series", "name", "unit", "attributes"]
+    whole["events"] = {name: whole["events"][name] for name in names}
+    known = orjson.dumps(whole | {"id": "first"})  # its labels are known as text when the second comes
+    assert LABELS_BEGIN in known
+    outputs = run([known, watermark(110), orjson.dumps(whole), watermark(120)])
+    assert late(outputs) == [("otlp-0-1-0", [109, 109])]
+    first, second = finals(outputs)
+    assert [(s["series"], s["count"], s["sum"]) for s in first["statistics"]] == [("a", 1, 1.0), ("b", 1, 2.0)]
+    assert [(s["series"], s["count"], s["sum"]) for s in second["statistics"]] == [("a", 2, 6.0), ("b", 2, 8.0)]
 
 
 def test_values_beyond_the_largest_float_stay_numbers():
@@ -419,11 +440,11 @@ def test_known_labels_are_those_of_the_machine_and_its_present_numbers():
     """Labels are looked up by their bytes: the same of two machines, and after series were forgotten."""
     kept, both = State(TEN), (metric(101, 1.0), metric(101, 2.0, "cpu{core=1}"))
     records = [record(*both, machine=machine) for machine in ("vm-1", "vm-2", "vm-1")]
-    take(kept, enumerate([record(metric(101, 1.0, "first")), *records]))
+    take(kept, log_of([record(metric(101, 1.0, "first")), *records]).messages())
     assert kept.points[100 * NANO].series.tolist() == [0, 1, 2, 3, 4, 1, 2]
     kept.retain(np.arange(1, 5))
     kept.points.clear()
-    take(kept, enumerate(records))
+    take(kept, log_of(records).messages())
     assert kept.points[100 * NANO].series.tolist() == [0, 1, 2, 3, 0, 1]
     assert len(kept.catalogue) == 4
 
@@ -431,7 +452,7 @@ def test_known_labels_are_those_of_the_machine_and_its_present_numbers():
 def test_few_known_labels_are_kept(monkeypatch):
     monkeypatch.setattr("jobs.statistics.catalogue.SCRAPES_BYTES", 2 * (SCRAPE_BYTES + 8))
     kept = State(TEN)
-    take(kept, enumerate([record(metric(101, 1.0, f"cpu{{core={n % 5}}}")) for n in range(20)]))
+    take(kept, log_of([record(metric(101, 1.0, f"cpu{{core={n % 5}}}")) for n in range(20)]).messages())
     assert kept.points[100 * NANO].series.tolist() == [0, 1, 2, 3, 4] * 4
     assert len(kept.catalogue._scrapes) <= 2
 
@@ -453,7 +474,7 @@ def test_the_state_survives_packing():
         record(*(line(time) for time in (101, 102, 115)), kind="log"),
         watermark(113),
     ]
-    take(kept, enumerate(values))
+    take(kept, log_of(values).messages())
     list(shard.close(kept, 0))
     again = State(ALL, kept.packed())
     assert again.packed() == kept.packed()
@@ -635,6 +656,91 @@ def test_a_control_event_is_passed_on_before_the_next_watermark_whatever_the_cut
     jsonschema.validate(passed, json_schema("statistics", SCHEMAS["statistics"]))
 
 
-def test_a_control_event_before_an_earlier_watermark_is_an_error():
-    with pytest.raises(OutOfOrderError, match="c-1 at offset 1"):
-        run([watermark(110), control(109)])
+def test_a_late_control_event_takes_effect_with_the_next_window():
+    for cuts in ((), (1,)):
+        (passed,) = finals(run([watermark(110), control(109)], cuts=cuts))
+        assert (passed["id"], passed["time_unix_nano"]) == ("c-1", 110 * NANO)
+
+
+def changed(value, **fields):
+    """A record of which some fields are others; `events` are columns that are added, None takes one away."""
+    found, events = orjson.loads(value), fields.pop("events", {})
+    found = {name: one for name, one in (found | fields).items() if one is not None}
+    if events:
+        found["events"] = {name: one for name, one in (found["events"] | events).items() if one is not None}
+    return orjson.dumps(found)
+
+
+GOOD = record(metric(101, 1.0), metric(102, 2.0))
+WRONG = {
+    "not_json": [b"", b"{", b"\xff", GOOD[:-1], GOOD + b"}", GOOD[:-3] + b"?]}}"],
+    "unknown_kind": [changed(GOOD, kind="trace"), changed(GOOD, kind=None), changed(GOOD, kind=["metric"])],
+    "not_expected": [
+        b"[]",
+        b"7",
+        changed(GOOD, machine=None),
+        changed(GOOD, machine=""),
+        changed(GOOD, machine="m" * 1001),
+        changed(GOOD, inventory=None),
+        changed(GOOD, inventory={"site": {"deep": 1}}),
+        changed(GOOD, events={"time_unix_nano": None}),
+        changed(GOOD, events={"time_unix_nano": []}),
+        changed(GOOD, events={"time_unix_nano": [1.5, 2]}),
+        changed(GOOD, events={"time_unix_nano": ["1", "2"]}),
+        changed(GOOD, events={"time_unix_nano": [-1, 2]}),
+        changed(GOOD, events={"time_unix_nano": [1, 2**63]}),
+        changed(GOOD, events={"value": [1.0]}),
+        changed(GOOD, events={"value": [1.0, None]}),
+        changed(GOOD, events={"value": None}),
+        changed(GOOD, events={"series": ["cpu", 7]}),
+        changed(GOOD, events={"series": None}),
+        changed(GOOD, events={"unit": ["1"]}),
+        changed(GOOD, events={"attributes": [{"core": {"deep": 1}}, {}]}),
+        changed(GOOD, events={"labels": [0, 2]}),
+        changed(GOOD, events={"labels": [0, -1]}),
+        changed(GOOD, events={"histogram": [7, None]}),
+        changed(GOOD, events={"histogram": [{"count": 2**60}, None]}),
+        changed(record(line(101), kind="log"), events={"severity_number": [2**40]}),
+        changed(control(101), events={"body": ["[]"]}),
+        changed(control(101), events={"body": [7]}),
+        changed(control(101), id=None),
+        orjson.dumps({"watermark_unix_nano": -1}),
+        orjson.dumps({"watermark_unix_nano": 2**62 * 2}),
+        orjson.dumps({"watermark_unix_nano": 1.5}),
+    ],
+    "old_record": [orjson.dumps({"tick_unix_nano": 1})],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"), [(code, wrong) for code, values in WRONG.items() for wrong in values], ids=str
+)
+def test_what_cannot_be_used_is_a_dead_letter_and_changes_nothing_else(code, wrong):
+    good = [record(metric(103, 1.0), machine="vm-2"), watermark(110)]
+    without = run(good)
+    outputs = run([good[0], wrong, good[1]])
+    (letter,) = (output for output in outputs if output.topic == "events.rejected")
+    found = orjson.loads(letter.value)
+    jsonschema.validate(found, json_schema("rejected", SCHEMAS["rejected"]))
+    assert (found["stage"], found["code"], found["source"]["offset"]) == ("statistics", code, 1)
+    assert base64.b64decode(found["value"]) == wrong
+    assert (letter.key, letter.by_key, letter.note) == ("events/3/1", True, code)
+    assert [output.value for output in outputs if output.topic is None and output.key] == [
+        output.value for output in without if output.key
+    ]
+
+
+def test_a_watermark_ahead_of_its_own_kafka_timestamp_moves_nothing():
+    values = [record(metric(101, 1.0)), watermark(500), watermark(110)]
+    outputs = Shard(TEN).feed(Input("events", 3, range(3), values, timestamps=[105_000, 120_000, 121_000]))
+    (letter,) = (output for output in outputs if output.topic == "events.rejected")
+    assert (letter.note, letter.time_unix_nano) == ("ahead", 120 * NANO)
+    assert [orjson.loads(output.value) for output in outputs if output.key is None] == [
+        {"watermark_unix_nano": 110 * NANO}
+    ]
+
+
+def test_an_event_years_ahead_of_its_records_kafka_timestamp_is_rejected():
+    ahead = record(metric(101 + 400 * 86_400, 1.0))
+    outputs = Shard(TEN).feed(Input("events", 3, [0], [ahead], timestamps=[105_000]))
+    assert [output.note for output in outputs] == ["ahead"]

@@ -41,7 +41,7 @@ def test_globs_choose_series(series: KnownSeries) -> None:
 
 
 def test_series_that_are_kept_are_renumbered_and_unused_definitions_go(series: KnownSeries) -> None:
-    series.retain(np.array([2, 4]))
+    series.retain(np.array([2, 4]), np.arange(3))
     assert [one.series for one in series.definitions] == ["disk"]
     assert [series.row(machine, "metric", "disk") for machine in (0, 1)] == [0, 1]
     assert series.row(0, "metric", "cpu") is None
