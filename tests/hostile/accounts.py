@@ -1,0 +1,86 @@
+"""What became of a case's records: events, late events, dead letters; and what the chain says of the neighbours."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from tests.chaos.reading import Place, Record
+
+NEIGHBOURS = ("vm-", "hv-")  # how the names of the simulated cloud's machines begin
+
+
+@dataclass
+class Account:
+    """Of one case: its events by where they are, and the codes of its dead letters."""
+
+    events: int = 0
+    late: int = 0
+    rejected: int = 0
+    letters: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return self.events + self.late + self.rejected
+
+
+def of_telemetry(
+    places: Mapping[Place, str], events: Iterable[Record], late: Iterable[Record], rejected: Iterable[Record]
+) -> dict[str, Account]:
+    """The account of each case that was sent to a telemetry topic, by the source position that records keep."""
+    accounts: dict[str, Account] = {}
+    for records, where in ((events, "events"), (late, "late"), (rejected, "rejected")):
+        for record in _parsed(records):
+            case = places.get(place_of(record.get("source")))
+            if case is None or record.get("stage", "enrichment") != "enrichment":
+                continue
+            account = accounts.setdefault(case, Account())
+            count = record["events"] if where == "rejected" else len(record["events"]["time_unix_nano"])
+            setattr(account, where, getattr(account, where) + count)
+            if where == "rejected":
+                account.letters += 1
+                account.codes[record["code"]] += 1
+    return accounts
+
+
+def letters(records: Iterable[Record]) -> dict[Place, dict[str, Any]]:
+    """Dead letters by the position of what they are about."""
+    return {place_of(record["source"]): record for record in _parsed(records)}
+
+
+def place_of(source: Any) -> Place:
+    """The position that a record's field `source` names; one that no record has if there is none."""
+    if not isinstance(source, dict):
+        return Place("", -1, -1)
+    return Place(source.get("topic", ""), source.get("partition", -1), source.get("offset", -1))
+
+
+def of_neighbours(statistics: Iterable[Record], novelties: Iterable[Record], until: int) -> Counter[bytes]:
+    """What is said of the neighbours' windows that end by `until`: the whole of it, but how many machines there are."""
+    said: Counter[bytes] = Counter()
+    for record in _parsed(statistics):
+        if _is_neighbour(record) and "window" in record and record["window"]["end_unix_nano"] <= until:
+            said[orjson.dumps(record, option=orjson.OPT_SORT_KEYS)] += 1
+    for record in _parsed(novelties):
+        if _is_neighbour(record) and record["time_unix_nano"] <= until:
+            told = {name: value for name, value in record.items() if name != "peers"}
+            said[orjson.dumps(told, option=orjson.OPT_SORT_KEYS)] += 1
+    return said
+
+
+def _is_neighbour(record: Mapping[str, Any]) -> bool:
+    machine = record.get("machine")
+    return isinstance(machine, str) and machine.startswith(NEIGHBOURS) and "inventory" in record
+
+
+def _parsed(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    for record in records:
+        try:
+            value = orjson.loads(record.value or b"")
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            yield value
