@@ -87,12 +87,17 @@ test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an u
 test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, over an hour
 	$(BIN)/pytest tests/chaos --timeout 2400 $(TEST_ARGS)
 
+.PHONY: test-copies
+test-copies: setup ## Start second copies of jobs at 100 random moments: always one at work, nothing lost or doubled: build/copies.json, over an hour
+	KAPPA_COPIES_STARTS=$${KAPPA_COPIES_STARTS:-100} KAPPA_COPIES_JOBS=$${KAPPA_COPIES_JOBS:-enrichment,statistics,detector,archive} \
+		KAPPA_COPIES_PAUSE_SECONDS=60 KAPPA_COPIES_REPORT=build/copies.json $(BIN)/pytest tests/integration/jobs/runtime/test_copies.py $(TEST_ARGS)
+
 .PHONY: test-replay
 test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in between, and compare: build/replay.json
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
 
 .PHONY: test-fuzz
-test-fuzz: setup ## Send 100,000 bad records through enrichment: in = events + late + rejected, 10 minutes
+test-fuzz: setup ## Send 200,000 bad records through enrichment and indexer: each is accounted for, 10 minutes
 	$(BIN)/pytest tests/fuzz --timeout 1800 $(TEST_ARGS)
 
 .PHONY: test-collectors
