@@ -42,7 +42,8 @@ class DeadLetter:
     def stage(self) -> str:
         """The job that could not use the record; version 0.2.0 didn't say so, and only two could write one."""
         return str(
-            self.record.get("stage") or ("indexer" if self.record["id"].startswith("indexer/") else "enrichment")
+            self.record.get("stage")
+            or ("indexer" if self.record.get("id", "").startswith("indexer/") else "enrichment")
         )
 
     @property

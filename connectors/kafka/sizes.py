@@ -14,6 +14,7 @@ from infra.contract.offsets import Offsets
 PLACES = 4  # over the length of each partition
 RECORDS = 5  # at each place
 SECONDS = 2.0  # at most, for one place
+UNPACKED_BYTES = 100_000_000  # librdkafka unpacks no batch of records that is larger
 
 
 def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
@@ -28,6 +29,7 @@ def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
         return 0.0
     # Small fetches: a place is only looked at.
     settings = {"enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024, "log_level": 0}
+    settings["receive.message.max.bytes"] = UNPACKED_BYTES
     with open_consumer(client_config(bootstrap), "kappa.reader", "read_uncommitted", settings) as consumer:
         means = [
             _mean_at(consumer, {p: starts[p] + length * place // PLACES for p, length in filled.items()})
@@ -37,7 +39,7 @@ def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
 
 
 def _mean_at(consumer: Consumer, offsets: Offsets) -> float:
-    """The largest mean of a topic's records at these offsets."""
+    """The largest mean of a topic's records at these offsets; what can't be unpacked counts as UNPACKED_BYTES."""
     sizes: dict[str, list[int]] = defaultdict(list)
     left = dict.fromkeys(offsets, RECORDS)
     consumer.assign([TopicPartition(*partition, offset) for partition, offset in offsets.items()])
@@ -45,10 +47,12 @@ def _mean_at(consumer: Consumer, offsets: Offsets) -> float:
     while left and time.monotonic() < deadline:
         for message in consumer.consume(RECORDS * len(left), 0.1):
             partition, error = (message.topic() or "", message.partition() or 0), message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF and not error.retriable():
-                raise KafkaException(error)
             if error is None and partition in left:
                 sizes[partition[0]].append(len(message.key() or b"") + len(message.value() or b""))
+            elif error is not None and error.code() == KafkaError._BAD_COMPRESSION:
+                sizes[partition[0]].append(UNPACKED_BYTES)
+            elif error is not None and error.code() != KafkaError._PARTITION_EOF and not error.retriable():
+                raise KafkaException(error)
             left[partition] = left.get(partition, 0) - 1 if error is None else 0
         left = {partition: number for partition, number in left.items() if number > 0}
     return max((sum(found) / len(found) for found in sizes.values()), default=0.0)

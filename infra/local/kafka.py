@@ -15,6 +15,7 @@ from infra.processes import run
 
 CLUSTER_ID = "a2FwcGEta2FwcGEta2FwcA"  # 16 bytes, base64: "kappa-kappa-kapp"
 LOGGING = Path(__file__).with_name("log4j2.properties")
+TEN_YEARS_MINUTES = 10 * 365 * 24 * 60  # no topic here keeps records longer
 TEN_MEBIBYTES = 10 * 1024 * 1024
 
 
@@ -94,6 +95,7 @@ class KafkaBroker(Server):
             "transaction.state.log.min.isr": in_sync,
             "transaction.state.log.num.partitions": 8,
             "transaction.max.timeout.ms": 15 * 60 * 1000,
+            "offsets.retention.minutes": TEN_YEARS_MINUTES,
             "group.initial.rebalance.delay.ms": 0,
             "message.max.bytes": TEN_MEBIBYTES,
             "replica.fetch.max.bytes": TEN_MEBIBYTES,

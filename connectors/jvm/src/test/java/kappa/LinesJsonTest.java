@@ -33,7 +33,9 @@ class LinesJsonTest {
             5L,
             null,
             null,
-            null),
+            null,
+            8,
+            1),
         row("{\"time_unix_nano\":5,\"machine\":\"vm-1\",\"name\":\"cpu\",\"value\":1.50,\"unit\":\"1\",\"attributes\":{\"a\":\"b\"}}"));
   }
 
@@ -41,7 +43,7 @@ class LinesJsonTest {
   void aLogLine() throws Exception {
     Row log = RowFactory.create(5L, "link down", "warn", Map.of("pid", "17"));
     assertEquals(
-        RowFactory.create(0, "log", "vm-1", Map.of("host.name", "vm-1"), null, null, null, null, null, log),
+        RowFactory.create(0, "log", "vm-1", Map.of("host.name", "vm-1"), null, null, null, null, null, log, null, null),
         row("{\"time_unix_nano\":\"5\",\"machine\":\"vm-1\",\"body\":\"link down\",\"severity_text\":\"warn\",\"attributes\":{\"pid\":17}}"));
   }
 

@@ -61,7 +61,9 @@ class OtlpMetricsJsonTest {
             String.valueOf(START + 1),
             String.valueOf(START + 5),
             "null",
-            "null"),
+            "null",
+            "6",
+            "2"),
         texts(numbered("vm-1", 5, "\"asDouble\":-0.50")));
   }
 
