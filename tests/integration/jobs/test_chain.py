@@ -167,7 +167,7 @@ def test_what_was_late_or_unusable_is_kept(chain, telemetry):
 def test_a_rule_reaches_the_detector_once_in_each_partition(chain, bootstrap):
     passed = [(p, record["control"]) for p, record in read_records(bootstrap, "statistics") if "control" in record]
     assert sorted(partition for partition, _ in passed) == [0, 1, 2, 3]
-    assert [emitted for _, emitted in passed] == 4 * [control.suppress(RULE)]
+    assert [emitted for _, emitted in passed] == 4 * [{**control.suppress(RULE), "by": "a test"}]
     assert control.rules(bootstrap, control.TOPIC) == {RULE.id: RULE}
 
 
