@@ -19,6 +19,7 @@ from infra.errors import UserError
 from jobs.runtime.settings import Settings
 
 MINIMUM_FREE_BYTES = 512 * 1024**2
+YEAR_MINUTES = 525_600
 REPLICATED = 3  # from so many replicas on, one may be lost without a stop
 
 log = structlog.get_logger()
@@ -78,10 +79,11 @@ def faults(
     # After a longer rest, records are gone that were not read, and an operator must decide anyway.
     rest = min((t.retention for t in reads if t.cleanup == "delete"), default=timedelta())
     if timedelta(minutes=kept) < rest:
+        needed = math.ceil(rest.total_seconds() / 60)
         yield (
-            f"offsets.retention.minutes={kept} of the brokers is less than the {math.ceil(rest.total_seconds() / 60)} "
-            "minutes for which the topics that are read keep records: after a rest the job's progress markers would be "
-            "gone; set it to 525600 in the brokers' configuration and restart them"
+            f"offsets.retention.minutes={kept} of the brokers is less than the {needed} minutes for which the topics "
+            "that are read keep records: after a rest the job's progress markers would be gone; set it to "
+            f"{max(needed, YEAR_MINUTES)} in the brokers' configuration and restart them"
         )
     for topic in topics:
         alter = f"run `{tool} --entity-type topics --entity-name {topic.name} --add-config"

@@ -142,7 +142,7 @@ class RecordedChain:
             declared["topics"]["statistics.early"],
             declared["topics"]["events.retry"],
         ):
-            settings["retention"] = "36500d"
+            settings["retention"] = "3650d"
         self.map_file.write_text(yaml.safe_dump(declared, sort_keys=False))
         self.servers.up()
         apply(connect(self.bootstrap), self.topics)
