@@ -20,7 +20,7 @@ from tests.integration.conftest import free_ports
 REPORT = Path("build/hostile.json")
 INTERNAL = {"events": "statistics", "statistics": "detector", "novelties": "incidents", "incidents": "indexer"}
 SEEDS = 200
-TOPIC_OF = {topic.format: topic.key for topic in load_topics().telemetry}
+TOPIC_OF = {topic.format: topic.name for topic in load_topics().telemetry}
 CASES = {case.name: case for case in cases(TOPIC_OF, dict.fromkeys(INTERNAL, (b"{}",)))}
 
 
