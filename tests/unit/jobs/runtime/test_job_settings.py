@@ -31,7 +31,7 @@ def test_a_wrong_variable_is_named(monkeypatch):
         (
             "statistics",
             "KAPPA_STATISTICS_FORGET",
-            "='1h': there is no such setting; .* KAPPA_STATISTICS_WINDOWS$",
+            "='1h': there is no such setting; .* KAPPA_STATISTICS_WINDOWS,",
         ),
         ("detector", "KAPPA_DETECTOR_EXPIRE_WINDOWS", "='1h': .* there is .*KAPPA_DETECTOR_STATE_TTL_WINDOWS"),
     ],
