@@ -100,6 +100,10 @@ test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in
 test-fuzz: setup ## Send 200,000 bad records through enrichment and indexer: each is accounted for, 10 minutes
 	$(BIN)/pytest tests/fuzz --timeout 1800 $(TEST_ARGS)
 
+.PHONY: test-hostile
+test-hostile: setup ## Poison every topic of the running chain in a hundred ways, and lead 100,000 names through 30 days: build/hostile.json, 40 minutes
+	$(BIN)/pytest tests/hostile --timeout 3600 $(TEST_ARGS)
+
 .PHONY: test-collectors
 test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/reference/collectors.md configures them
 	$(BIN)/pytest tests/integration/connectors/decoders $(TEST_ARGS)

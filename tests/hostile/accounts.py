@@ -1,5 +1,6 @@
 """What became of a case's records: events, late events, dead letters; and what the chain says of the neighbours."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ class Account:
     events: int = 0
     late: int = 0
     rejected: int = 0
-    letters: int = 0
+    records: set[Place] = field(default_factory=set)  # those of which something became
     codes: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -34,21 +35,34 @@ def of_telemetry(
     accounts: dict[str, Account] = {}
     for records, where in ((events, "events"), (late, "late"), (rejected, "rejected")):
         for record in _parsed(records):
-            case = places.get(place_of(record.get("source")))
+            place = place_of(record.get("source"))
+            case = places.get(place)
             if case is None or record.get("stage", "enrichment") != "enrichment":
                 continue
             account = accounts.setdefault(case, Account())
             count = record["events"] if where == "rejected" else len(record["events"]["time_unix_nano"])
             setattr(account, where, getattr(account, where) + count)
+            account.records.add(place)
             if where == "rejected":
-                account.letters += 1
                 account.codes[record["code"]] += 1
     return accounts
 
 
-def letters(records: Iterable[Record]) -> dict[Place, dict[str, Any]]:
-    """Dead letters by the position of what they are about."""
-    return {place_of(record["source"]): record for record in _parsed(records)}
+def letters(records: Iterable[Record], stage: str) -> dict[Place, list[dict[str, Any]]]:
+    """The dead letters of a stage by the position of what they are about."""
+    found: dict[Place, list[dict[str, Any]]] = {}
+    for record in _parsed(records):
+        if record["stage"] == stage:
+            found.setdefault(place_of(record["source"]), []).append(record)
+    return found
+
+
+def is_object(value: bytes) -> bool:
+    """Whether these bytes are a JSON object to a lenient reader; what is none, no stage can use."""
+    try:
+        return isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def place_of(source: Any) -> Place:

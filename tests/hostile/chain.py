@@ -24,7 +24,8 @@ from ops.simulator.simulation import Simulation
 from tests.chaos.chain import SHORT_LIVED
 from tests.chaos.processes import Job
 from tests.chaos.reading import Place, Record, read_topic
-from tests.hostile.cases import Case
+from tests.hostile.accounts import is_object
+from tests.hostile.cases import Case, Poison
 from tests.waiting import until
 
 START = 1_790_000_000 * SECOND
@@ -45,6 +46,7 @@ class Poisoned:
         self._left = [(case, case.times, LENGTH // (case.times + 1)) for case in cases]
         self._number, self._next_ms = 0, 0
         self.places: dict[Place, str] = {}
+        self.unusable: set[Place] = set()  # of what is no JSON object
         self.sent: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()  # by a broker, in front of the chain
 
@@ -79,11 +81,14 @@ class Poisoned:
             partition = self._number % topic.partitions
             self._number += 1
 
-            def report(error: KafkaError | None, message: Message) -> None:
+            def report(error: KafkaError | None, message: Message, poison: Poison = poison) -> None:
                 if error is not None:
                     self.refused[case.name] += 1
                     return
-                self.places[Place(message.topic(), message.partition(), message.offset())] = case.name
+                place = Place(message.topic(), message.partition(), message.offset())
+                self.places[place] = case.name
+                if not is_object(poison.value):
+                    self.unusable.add(place)
 
             self._producer.produce(
                 topic.name, poison.value, poison.key, partition, report, max(0, now_ms + poison.shift_ms)

@@ -11,7 +11,7 @@ import argparse
 import gc
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ import orjson
 from infra.contract.watermarks import watermark_value
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard as DetectorShard
+from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import Shard as StatisticsShard
@@ -32,6 +33,7 @@ METRICS = ("cpu", "memory", "requests")
 TEMPLATES = ("request <*> took <*> ms", "session <*> opened")
 WORKLOADS = 20
 DUMPS_A_DAY = 6
+BATCHES_KEPT = 20  # spark.sql.streaming.minBatchesToRetain of jobs/runtime/session.py
 
 
 @dataclass(frozen=True)
@@ -113,15 +115,34 @@ def folds(fleet: Fleet) -> tuple[StatisticsShard, DetectorShard]:
     return StatisticsShard(windows), DetectorShard(settings)
 
 
+class Kept:
+    """What Spark keeps of a fold: bytes of its state, and at most of its checkpoint, before compression.
+
+    The checkpoint has two snapshots, and of each of the batches that can be returned to the parts that it changed.
+    """
+
+    def __init__(self, fold: StatisticsShard | DetectorShard) -> None:
+        self._fold, self._parts = fold, Parts()
+
+    def sizes(self) -> tuple[int, int]:
+        """(bytes of the state, bytes of the checkpoint); what changed since the last call is taken for a batch's."""
+        before, self._parts = self._parts, self._fold.dump()
+        state = sum(map(len, self._parts.values()))
+        changed = sum(len(part) for name, part in self._parts.items() if before.get(name) != part)
+        return state, 2 * state + BATCHES_KEPT * changed
+
+
 def measure(fleet: Fleet) -> dict[str, Any]:
     """Lead the fleet through the folds.
 
-    At each `every` days: the most bytes of state, and the mean CPU seconds a window, of that day.
+    At each `every` days: the most bytes of state and of checkpoint, and the mean CPU seconds a window, of that day.
     """
     statistics, detector = folds(fleet)
-    report: dict[str, Any] = {"days": [], "names": 0, "state_bytes": [], "window_seconds": [], "verdicts": {}}
+    kept = [Kept(statistics), Kept(detector)]
+    figures: dict[str, list[float]] = {"days": [], "state_bytes": [], "disk_bytes": [], "window_seconds": []}
+    verdicts: Counter[str] = Counter()
     names: set[str] = set()
-    spent, states, offset = 0.0, [], 0
+    spent, states, disks, offset = 0.0, [], [], 0
     for window, there in enumerate(present(fleet)):
         names.update(machine for machine, _ in there)
         values = list(records(fleet, window, there))
@@ -131,21 +152,20 @@ def measure(fleet: Fleet) -> dict[str, Any]:
         said = detector.feed([one.value for one in written if one.topic is None])
         spent += time.process_time() - began
         offset += len(values)
-        for one in said:
-            verdict = f"{one['verdict']} {one['phase']}"
-            report["verdicts"][verdict] = report["verdicts"].get(verdict, 0) + 1
+        verdicts.update(f"{one['verdict']} {one['phase']}" for one in said)
         if (window + 1) % max(fleet.windows_a_day // DUMPS_A_DAY, 1) == 0:
-            states.append(sum(len(part) for fold in (statistics, detector) for part in fold.dump().values()))
+            sizes = [one.sizes() for one in kept]
+            states.append(sum(state for state, _ in sizes))
+            disks.append(sum(disk for _, disk in sizes))
         if (window + 1) % fleet.windows_a_day == 0:
             day = (window + 1) // fleet.windows_a_day
             if day % fleet.every == 0 or day == 2:
-                report["days"].append(day)
-                report["state_bytes"].append(max(states))
-                report["window_seconds"].append(round(spent / fleet.windows_a_day, 4))
-            spent, states = 0.0, []
+                of_day = (day, max(states), max(disks), round(spent / fleet.windows_a_day, 4))
+                for figure, value in zip(figures.values(), of_day, strict=True):
+                    figure.append(value)
+            spent, states, disks = 0.0, [], []
             gc.collect()
-    report["names"] = len(names)
-    return report
+    return {"names": len(names), **figures, "verdicts": dict(verdicts)}
 
 
 def main() -> None:
