@@ -6,6 +6,7 @@ fault is alone. The sink uses only what Elasticsearch's minimal server has.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ REQUEST_SECONDS = 30
 LONGEST_PAUSE_SECONDS = 10
 
 BAD_REQUEST = 400
+SERVER_ERROR = 500  # of one document: a fault of the server's code at this one, or of a shard
+FAILURES = 10  # after so many, over half a minute, it is asked whose
 CONFLICT = 409  # of an external version: the index has this state of the document or a newer one
 # The errors with status 400 that concern the index, not the document.
 INDEX_FAULTS = frozenset({"index_closed_exception", "validation_exception", "invalid_index_name_exception"})
@@ -112,11 +115,12 @@ class ElasticsearchSink:
             UserError: an index is full, or the credentials don't suffice.
         """
         refused: dict[int, str] = {}
+        failures: Counter[int] = Counter()
         for chunk in _chunks(actions, refused):
-            self._retry(lambda chunk=chunk: self._bulk(chunk, refused))  # type: ignore[misc]
+            self._retry(lambda chunk=chunk: self._bulk(chunk, refused, failures))  # type: ignore[misc]
         return refused
 
-    def _bulk(self, pending: dict[int, tuple[Action, bytes]], refused: dict[int, str]) -> None:
+    def _bulk(self, pending: dict[int, tuple[Action, bytes]], refused: dict[int, str], failures: Counter[int]) -> None:
         """Send the pending actions once, in halves where they are refused together.
 
         Removes those that were written or refused; raises Unavailable if some are left.
@@ -131,14 +135,18 @@ class ElasticsearchSink:
                 if len(part) > 1:
                     parts += [part[len(part) // 2 :], part[: len(part) // 2]]
                     continue
-                self._probe(pending[part[0]][0].index, str(error))
+                self._probe(pending[part[0]][0], str(error))
                 refused[part[0]] = str(error)
                 del pending[part[0]]
                 continue
             for number, result in zip(part, results, strict=True):
+                action = pending[number][0]
+                failures[number] += result["status"] == SERVER_ERROR
                 if result["status"] < 300 or result["status"] == CONFLICT:
                     del pending[number]
-                elif _is_refused(result, pending[number][0].index):
+                elif _is_refused(result, action.index) or (
+                    failures[number] >= FAILURES and self._probe(action, _reason(result["error"])) < SERVER_ERROR
+                ):
                     refused[number] = _reason(result["error"])
                     del pending[number]
                 else:
@@ -154,10 +162,11 @@ class ElasticsearchSink:
             raise Unavailable(f"{len(items)} results of {len(numbers)} documents")
         return [next(iter(item.values())) for item in items]
 
-    def _probe(self, index: str, reason: str) -> None:
-        """Raises Unavailable unless the server takes another bulk: else it is not the document that it refuses."""
+    def _probe(self, action: Action, reason: str) -> int:
+        """The status of a delete of nothing in the same shard; raises Unavailable if every bulk is refused."""
+        meta = {"_index": action.index, "_id": PROBE, "routing": action.id}
         try:
-            self._send([0], [orjson.dumps({"delete": {"_index": index, "_id": PROBE}})])
+            return self._send([0], [orjson.dumps({"delete": meta})])[0]["status"]
         except RequestRefused as error:
             raise Unavailable(f"refuses every bulk request: {reason}") from error
 

@@ -228,6 +228,33 @@ def test_a_server_that_refuses_every_request_is_waited_for_and_no_document_is_bl
         script.sink.write([action("a"), action("b")])
 
 
+def failing_at(*bad: str, probe: int):
+    """A server with a fault: 500 for these documents; the probe's delete has the status `probe`."""
+
+    def answer(body: bytes) -> tuple[int, dict[str, Any]]:
+        of_document = dict.fromkeys(bad, 500) | {elasticsearch.PROBE: probe}
+        statuses = [(identity, of_document.get(identity, 201)) for identity in ids_of(body)]
+        return bulk(*(result(identity, status, "illegal_state_exception", "odd") for identity, status in statuses))
+
+    return answer
+
+
+def test_a_document_that_the_server_fails_at_again_and_again_is_refused_if_its_shard_takes_others(script):
+    Scripted.otherwise = staticmethod(failing_at("b", probe=404))
+    assert script.sink.write([action("a"), action("b"), action("c")]) == {1: "illegal_state_exception: odd"}
+    assert script.sent() == [["a", "b", "c"], *[["b"]] * (elasticsearch.FAILURES - 1), [elasticsearch.PROBE]]
+    assert b'"routing":"b"' in Scripted.requests[-1][2]
+
+
+def test_a_shard_that_fails_at_everything_is_waited_for(script):
+    broken, mended = failing_at("a", probe=500), failing_at(probe=404)
+    Scripted.otherwise = staticmethod(
+        lambda body: broken(body) if len(script.pauses) < 2 * elasticsearch.FAILURES else mended(body)
+    )
+    assert script.sink.write([action("a")]) == {}
+    assert script.sent()[-1] == ["a"]
+
+
 def test_an_answer_that_is_no_answer_of_elasticsearch_is_waited_out(script):
     script.answer((200, {"took": 1, "items": []}), (502, {"error": "bad gateway"}), bulk(result("a", 201)))
     assert script.sink.write([action("a")]) == {}
