@@ -16,11 +16,12 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from infra.errors import UserError
+from jobs.table import JOBS
 from tests.deploy.stack import POLL_SECONDS, compare_past, run, strike, verify_script, write_report
 
 PROJECT = "kappa-test"
-JOBS = {
-    "standard": ["enrichment", "statistics", "detector", "archive", "indexer"],
+SERVICES = {  # those of the jobs, by profile
+    "standard": [*JOBS.applications(JOBS.enabled())],
     "small": ["jobs"],
 }
 
@@ -29,7 +30,7 @@ class Stack:
     """The compose stack under a name of its own."""
 
     def __init__(self, profile: str) -> None:
-        self.jobs = JOBS[profile]
+        self.jobs = SERVICES[profile]
         self.environment = {**os.environ, "KAPPA_PROFILE": profile}
 
     def compose(self, *arguments: str) -> str:
@@ -138,7 +139,7 @@ def test(profile: str, kills: int, seed: int) -> dict[str, Any]:
 def main() -> int:
     """The exit code: 0 if everything was found and nothing lost or doubled."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--profile", choices=sorted(JOBS), default="standard")
+    parser.add_argument("--profile", choices=sorted(SERVICES), default="standard")
     parser.add_argument("--kills", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
