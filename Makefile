@@ -119,7 +119,8 @@ test-determinism: setup ## Lead one recorded hour through the chain in five ways
 	$(BIN)/pytest tests/determinism --timeout 1500 $(TEST_ARGS)
 
 .PHONY: house
-house: setup ## Measure how the project is built, with what test-determinism and the rules job's test have reported: build/house.json
+house: setup ## Measure how the project is built, with what test-determinism has reported: build/house.json
+	@$(BIN)/pytest -q tests/unit/test_your_own_job.py
 	$(BIN)/python -m tests.house
 
 .PHONY: format
