@@ -166,7 +166,7 @@ class ElasticsearchSink:
         """The status of a delete of nothing in the same shard; raises Unavailable if every bulk is refused."""
         meta = {"_index": action.index, "_id": PROBE, "routing": action.id}
         try:
-            return self._send([0], [orjson.dumps({"delete": meta})])[0]["status"]
+            return int(self._send([0], [orjson.dumps({"delete": meta})])[0]["status"])
         except RequestRefused as error:
             raise Unavailable(f"refuses every bulk request: {reason}") from error
 

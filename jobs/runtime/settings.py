@@ -24,6 +24,11 @@ class Settings(KafkaSecurity):
     home: Path = Path(".kappa")  # the one folder for data, checkpoints, logs
     checkpoints: str | None = None  # a folder or URL; default: under home
     delta: str | None = None  # the same for the tables
+    storage_shared: bool = True  # whether every job, and who commands, reaches these places
+    platform: Literal["processes", "compose", "kubernetes"] = "processes"  # what runs the jobs of a new generation
+    stack: str = Field(
+        "kappa", pattern=r"^[a-z0-9][a-z0-9_-]{0,52}$"
+    )  # name of compose's project, or the chart's release
     topics_file: Path | None = None  # default: infra/topics.yaml
     optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # optional jobs that run too, separated by commas: rules
     # small: `kappa run all` is one process with one Spark application, instead of a process for each application.
@@ -78,6 +83,14 @@ class Settings(KafkaSecurity):
         """The folder or URL of a Delta table of the generation."""
         root = self.delta or str(self.home.resolve() / "delta")
         return f"{root}/{self.generation}/{table}"
+
+    def check_storage_is_shared(self) -> None:
+        """Raises UserError if checkpoints, savepoints and tables are out of reach, each on its job's own volume."""
+        if not self.storage_shared:
+            raise UserError(
+                "storage_shared=False: each job has a volume of its own, which nobody else reaches; set "
+                "storage.existingClaim, or storage.checkpoints and storage.delta, in the chart's values"
+            )
 
     def elasticsearch_identity(self) -> dict[str, Any]:
         """Credentials and certificate authority, as options of Elasticsearch's client."""

@@ -19,11 +19,12 @@ from rich.table import Table
 
 from connectors.kafka.offsets import Log
 from infra.contract.topics import LIVE, load_topics
+from infra.errors import UserError
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings, load_settings
 from jobs.table import JOBS
 from ops.replay import diff as comparison
-from ops.replay import promotion, run, views
+from ops.replay import platforms, promotion, run, views
 from ops.replay.plan import SAVEPOINT, Request, parse_time, plan
 from ops.replay.progress import Progress, Watched
 from ops.replay.registry import Promotion, Registry, write
@@ -39,6 +40,14 @@ REPLAYABLE = ", ".join(job.name for job in JOBS if job.is_replayable)
 Name = Annotated[str, typer.Argument(help="A generation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Stay = Annotated[bool, typer.Option("--stay/--once", help="Follow the log until Ctrl-C, or end when caught up.")]
+
+
+class Platform(StrEnum):
+    """What runs the jobs of a generation."""
+
+    processes = "processes"
+    compose = "compose"
+    kubernetes = "kubernetes"
 
 
 class Source(StrEnum):
@@ -64,33 +73,51 @@ def start(
     ] = None,
     max_rate: Annotated[int | None, typer.Option(min=1, help="Records a second to read at most.")] = None,
     base: Annotated[str | None, typer.Option(help="Whose topics to read. [the promoted generation]")] = None,
-    ref: Annotated[str | None, typer.Option(help="The git commit whose code it runs. [the present code]")] = None,
+    on: Annotated[
+        Platform | None, typer.Option(help="What runs its jobs. [what this command runs on]", case_sensitive=False)
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="The image that it runs. [the live generation's]")] = None,
+    ref: Annotated[
+        str | None, typer.Option(help="Of processes: the git commit whose code it runs. [the present code]")
+    ] = None,
     detach: Annotated[bool, typer.Option(help="Run in the background.")] = False,
     stay: Stay = True,
 ) -> None:
     """Start a job, and all that follow it, as a new generation beside the live one.
 
+    As processes it runs here. For compose and Kubernetes it is planned, and what is to be applied there is printed.
+
     Example: kappa replay start --job detector --from 2026-03-01T06:00:00Z --set detector.alarms_per_day=20 --as v2
     """
     settings = load_settings()
-    _begin(Request(name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value), ref, settings)
-    if detach:
+    platform = on.value if on else settings.platform
+    platforms.check(platform, image, ref, detach)
+    settings.check_storage_is_shared()
+    request = Request(
+        name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value, platform, image, ref
+    )
+    registry = Registry.read(settings.kafka_bootstrap)
+    _begin(request, registry, settings)
+    if platform != "processes":
+        _restore_if_planned(name, registry, settings)
+        typer.echo(platforms.to_apply(registry.find(name), registry.generations.values(), settings))
+        errors.print(f"{name} is planned; {platforms.HOW[platform]}, then: kappa replay watch {name}", soft_wrap=True)
+    elif detach:
         errors.print(f"{name} runs in the background; its log: {run.detach(name, settings)}", soft_wrap=True)
-        return
-    _run(name, settings, stay=stay)
+    else:
+        _run(name, settings, stay=stay)
 
 
-def _begin(request: Request, ref: str | None, settings: Settings) -> None:
+def _begin(request: Request, registry: Registry, settings: Settings) -> None:
     """Plan the requested generation, from a savepoint if it names one, and create what it needs."""
-    registry, begin = Registry.read(settings.kafka_bootstrap), request.begin
+    begin = request.begin
     saved = savepoints.find(begin.removeprefix(SAVEPOINT), settings) if begin.startswith(SAVEPOINT) else None
     if saved:
         request = replace(request, base=saved.generation)
     offsets = saved.offsets if saved else None
     planned = plan(request, settings, registry, Log(settings.kafka_bootstrap), offsets)
-    if ref:
-        run.checkout(ref, settings)
-        planned = planned.model_copy(update={"ref": ref})
+    if request.ref:
+        run.checkout(request.ref, settings)
     run.begin(planned, saved, registry, settings)
     if saved and saved.job == "detector":
         errors.print(
@@ -100,23 +127,46 @@ def _begin(request: Request, ref: str | None, settings: Settings) -> None:
 
 @app.command()
 def resume(name: Name, stay: Stay = True) -> None:
-    """Run the jobs of a generation again: after a Ctrl-C, a crash, or on another machine.
+    """Run the jobs of a generation again as processes: after a Ctrl-C, a crash, or on another machine.
 
     Example: kappa replay resume v2
     """
-    _run(name, load_settings(), stay=stay)
+    settings = load_settings()
+    platform = Registry.read(settings.kafka_bootstrap).find(name).platform
+    if platform != "processes":
+        raise UserError(
+            f"generation={name}: {platform} runs its jobs; see how far they are by `kappa replay watch {name}`"
+        )
+    _run(name, settings, stay=stay)
+
+
+@app.command()
+def watch(
+    name: Name,
+    stay: Annotated[bool, typer.Option("--stay/--once", help="Until Ctrl-C, or until it has caught up.")] = False,
+) -> None:
+    """Show how far a generation is, whatever runs its jobs, until it has caught up, or with --stay until Ctrl-C.
+
+    Example: kappa replay watch v2
+    """
+    settings = load_settings()
+    watched = promotion.watch(name, Registry.read(settings.kafka_bootstrap), settings)
+    with _stoppable() as stop, _bar(watched) as report:
+        run.follow(watched, stop, report, stay=stay and watched.generation.follows)
 
 
 def _run(name: str, settings: Settings, *, stay: bool) -> None:
     registry = Registry.read(settings.kafka_bootstrap)
-    if registry.find(name).state == "restoring":
-        _restore(name, registry, settings)
+    _restore_if_planned(name, registry, settings)
     watched = promotion.watch(name, registry, settings)
     with _stoppable() as stop, _bar(watched) as report:
         run.run(watched, stop, report, stay=stay and watched.generation.follows)
 
 
-def _restore(name: str, registry: Registry, settings: Settings) -> None:
+def _restore_if_planned(name: str, registry: Registry, settings: Settings) -> None:
+    """Bring the archive back into topics, if the generation is to read it and that has not been done to its end."""
+    if registry.find(name).state != "restoring":
+        return
     with errors.status(f"{name}: bringing the archive back into topics"):
         spark = open_session("kappa.replay", settings)
         try:
@@ -198,6 +248,8 @@ def _row(name: str, registry: Registry) -> dict[str, Any]:
         "jobs": ", ".join(found.jobs),
         "from": found.begin,
         "to": found.until,
+        "on": found.platform,
+        "image": found.image or "",
         "settings": ", ".join(f"{key}={value}" for key, value in found.settings.items()),
         "where": found.replay.where or "",
         "state": found.state,
@@ -301,7 +353,7 @@ def promote(
 
     Example: kappa replay promote v2
     """
-    settings = load_settings()
+    settings = _with_shared_storage()
     registry = Registry.read(settings.kafka_bootstrap)
     if not force:
         promotion.check_caught_up(promotion.watch(name, registry, settings))
@@ -314,9 +366,15 @@ def rollback() -> None:
 
     Example: kappa replay rollback
     """
-    settings = load_settings()
+    settings = _with_shared_storage()
     registry = Registry.read(settings.kafka_bootstrap)
     _promote(registry.promotion.previous or LIVE, registry, settings)
+
+
+def _with_shared_storage() -> Settings:
+    settings = load_settings()
+    settings.check_storage_is_shared()
+    return settings
 
 
 def _promote(name: str, registry: Registry, settings: Settings) -> None:
@@ -335,7 +393,7 @@ def drop(name: Name) -> None:
 
     Example: kappa replay drop v1
     """
-    settings = load_settings()
+    settings = _with_shared_storage()
     registry = Registry.read(settings.kafka_bootstrap)
     registry.find(name)
     promotion.check_droppable(name, registry, settings)

@@ -15,7 +15,7 @@ from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
-from ops.replay.registry import CHAIN, Generation, Registry
+from ops.replay.registry import CHAIN, Generation, Platform, Registry
 
 SAVEPOINT = "savepoint:"
 
@@ -33,6 +33,9 @@ class Request:
     max_rate: int | None = None
     base: str | None = None
     source: Literal["kafka", "delta"] = "kafka"
+    platform: Platform = "processes"
+    image: str | None = None
+    ref: str | None = None
 
     @property
     def is_from_time(self) -> bool:
@@ -67,6 +70,9 @@ def plan(
         begin_ms=begin_ms,
         settings=_changes(request.changes, jobs),
         source=request.source,
+        platform=request.platform,
+        image=request.image,
+        ref=request.ref,
         state="restoring" if from_archive else "replaying",
         replay=Replay(max_rate=request.max_rate) if from_archive else _replay(request, start, topics, log),
     )

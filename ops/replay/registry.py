@@ -30,6 +30,7 @@ _LONGEST_REASON = 300  # of what is said about a record: it repeats what is wron
 
 log = structlog.get_logger()
 
+Platform = Literal["processes", "compose", "kubernetes"]
 Name = Annotated[str, Field(pattern=f"^{GENERATION}$")]  # part of the names of topics, folders and indices
 
 
@@ -54,6 +55,9 @@ class Generation(BaseModel):
     settings: dict[str, str] = {}  # `job.setting` -> value, as text
     # The commit whose code it runs.
     ref: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/@{}^~+-]*$", max_length=250)] = None
+    platform: Platform = "processes"  # what runs its jobs
+    # The image that it runs, on a platform of images; none: that of the live generation.
+    image: Annotated[str | None, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:@-]*$", max_length=300)] = None
     savepoint: str | None = None
     replay: Replay = Replay()
     state: Literal["restoring", "replaying", "caught up", "dropped"] = "replaying"

@@ -81,7 +81,7 @@ def run(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) 
         supervisor = threading.Thread(target=supervise, name="supervisor")
         supervisor.start()
         try:
-            _watch(watched, stop, report, stay=stay)
+            follow(watched, stop, report, stay=stay)
         finally:
             ended.set()
             supervisor.join()
@@ -91,7 +91,8 @@ def run(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) 
         )
 
 
-def _watch(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) -> None:
+def follow(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) -> None:
+    """Report how far the jobs are; returns once they have caught up, or with `stay` when `stop` is set."""
     catch_up: CatchUp | None = CatchUp(watched)
     while not stop.wait(POLL_SECONDS):
         waiting = catch_up.look() if catch_up else None

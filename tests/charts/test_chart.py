@@ -63,8 +63,10 @@ def test_the_manifests_are_kubernetes(example):
         ("kafka.bootstrap=here", "bootstrap"),
         ("image.tag=latest", "tag"),
         ("kafka.image=apache/kafka:latest", "image"),
-        ("generations={Live}", "generations"),
-        ("generations={v2}", "live is missing"),
+        ("generations={v2}", "generations"),
+        ("generations[0].name=live,generations[0].jobs={detector}", "generations"),
+        ("generations[0].name=v2,generations[0].jobs={incidents}", "jobs"),
+        ("generations[0].name=v2,generations[0].jobs={detector}", "storage.existingClaim"),
         ("kafka.enabled=false", "kafka.bootstrap: is missing"),
         ("elasticsearch.enabled=false", "elasticsearch.url: is missing"),
         ("kafka.security.protocol=SASL_SSL", "kafka.security.username: is missing"),
@@ -105,20 +107,72 @@ def test_every_variable_is_a_setting(example):
     assert given and given <= known
 
 
-def test_a_generation_has_jobs_topics_and_volumes_of_its_own():
-    names = {(m["kind"], m["metadata"]["name"]) for m in _manifests("--set", "generations={live,v2}")}
-    for job in ("enrichment", "statistics", "detector", "archive"):
-        for kind in ("Deployment", "PersistentVolumeClaim", "PodDisruptionBudget"):
-            assert {(kind, f"kappa-{job}"), (kind, f"kappa-v2-{job}")} <= names
-    assert {("Job", "kappa-topics-live-1"), ("Job", "kappa-topics-v2-1")} <= names
+SECOND = ("--set", "generations[0].name=v2", "--set", "generations[0].jobs={detector,indexer}")
+IMAGE = ("--set", "generations[0].image=kappa:next")
+
+
+def _deployments(*arguments):
+    return {m["metadata"]["name"]: m["spec"]["template"]["spec"] for m in _of_kind("Deployment", *arguments)}
+
+
+def _of_kind(kind, *arguments):
+    return [manifest for manifest in _manifests(*arguments) if manifest["kind"] == kind]
+
+
+def _environment(pod):
+    return {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
+
+
+def test_a_generation_has_the_planned_jobs_and_its_own_image_and_shares_the_volume():
+    pods = _deployments(*SECOND, *IMAGE, "--set", "storage.existingClaim=kappa")
+    assert {name for name in pods if "-v2-" in name} == {"kappa-v2-detector", "kappa-v2-indexer"}
+    assert _environment(pods["kappa-v2-detector"])["KAPPA_GENERATION"] == "v2"
+    images = {name: pod["containers"][0]["image"] for name, pod in pods.items()}
+    assert {name for name, image in images.items() if image == "kappa:next"} == {
+        "kappa-v2-detector",
+        "kappa-v2-indexer",
+    }
+    for name in ("kappa-detector", "kappa-v2-detector", "kappa-toolbox"):
+        home = next(volume for volume in pods[name]["volumes"] if volume["name"] == "home")
+        assert home["persistentVolumeClaim"] == {"claimName": "kappa"}
+
+
+def test_in_the_small_profile_one_pod_runs_what_is_planned():
+    pods = _deployments("--set", "profile=small", *SECOND, "--set", "storage.existingClaim=kappa")
+    assert {name for name in pods if "-v2-" in name} == {"kappa-v2-jobs"}
+    assert pods["kappa-v2-jobs"]["containers"][0]["args"] == ["run", "all"]
+
+
+def test_the_live_generation_ends_where_it_is_switched_off():
+    pods = _deployments(*SECOND, "--set", "storage.existingClaim=kappa", "--set", "live=false")
+    assert {*pods} == {"kappa-v2-detector", "kappa-v2-indexer", "kappa-toolbox"}
+
+
+def test_a_generation_scales_by_the_topics_that_its_jobs_write():
+    keda = ("--set", "keda.enabled=true", "--set", "storage.existingClaim=kappa")
+    (_, second) = _of_kind("ScaledObject", *SECOND, *keda)
+    topics = {trigger["metadata"]["topic"] for trigger in second["spec"]["triggers"]}
+    assert topics == {"events.rejected.v2", "novelties.v2", "incidents.v2"}
+
+
+@pytest.mark.parametrize(
+    ("storage", "shared"),
+    [
+        ((), "false"),
+        (("--set", "storage.existingClaim=kappa"), "true"),
+        (("--set", "storage.checkpoints=s3a://b/c,storage.delta=s3a://b/d"), "true"),
+    ],
+)
+def test_the_toolbox_knows_whether_it_reaches_checkpoints_and_tables(storage, shared):
+    environment = _environment(_deployments(*storage)["kappa-toolbox"])
+    assert environment["KAPPA_STORAGE_SHARED"] == shared and environment["KAPPA_PLATFORM"] == "kubernetes"
 
 
 def test_a_job_may_end_its_batch_before_it_is_killed():
-    deployments = [m for m in _manifests("--set", "drainSeconds=120") if m["kind"] == "Deployment"]
-    assert len(deployments) == 5
-    for deployment in deployments:
-        pod = deployment["spec"]["template"]["spec"]
-        environment = {v["name"]: v.get("value") for v in pod["containers"][0]["env"]}
+    pods = _deployments("--set", "drainSeconds=120", "--set", "toolbox.enabled=false")
+    assert len(pods) == 5
+    for pod in pods.values():
+        environment = _environment(pod)
         assert environment["KAPPA_DRAIN_SECONDS"] == "120" and pod["terminationGracePeriodSeconds"] == 150
 
 

@@ -1,4 +1,4 @@
-"""`make test-compose`: the stack from nothing, containers killed, images changed, compared with the truth; then gone.
+"""`make test-compose`: the stack from nothing, killed, with another image, replayed, compared; then gone.
 
 Works with any Docker. KAFKA_PORT and ELASTICSEARCH_PORT move its ports; KAPPA_PROFILE chooses how the jobs run.
 """
@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 from infra.errors import UserError
 from jobs.table import JOBS
-from tests.deploy.stack import POLL_SECONDS, compare_past, run, strike, verify_script, write_report
+from tests.deploy.stack import POLL_SECONDS, compare_past, replay, run, strike, verify_script, write_report
 
 PROJECT = "kappa-test"
 SERVICES = {  # those of the jobs, by profile
@@ -32,6 +32,7 @@ class Stack:
     def __init__(self, profile: str) -> None:
         self.jobs = SERVICES[profile]
         self.environment = {**os.environ, "KAPPA_PROFILE": profile}
+        self.second = ""  # the beginning of each command about the generation v2
 
     def compose(self, *arguments: str) -> str:
         """`docker compose` in this project."""
@@ -57,6 +58,23 @@ class Stack:
         self.environment["KAPPA_IMAGE"] = f"{image}-next"
         run("docker", "tag", image, f"{image}-next")
         self.up(*self.jobs)
+
+    def kappa(self, *arguments: str) -> str:
+        """What a command of ours prints, in a container of its own."""
+        return self.compose("run", "--rm", "-T", "kappa", *arguments)
+
+    def python(self, script: str) -> str:
+        """What a script prints there."""
+        return self.compose("run", "--rm", "-T", "--entrypoint", "python", "kappa", "-c", script)
+
+    def apply(self, said: str) -> None:
+        """Run the command that starts a generation's jobs."""
+        self.second = said.strip().partition(" up -d ")[0]
+        run("bash", "-c", said.strip(), env=self.environment)
+
+    def withdraw(self) -> None:
+        """End these jobs; the stack's network and volume are not theirs."""
+        run("bash", "-c", f"{self.second} --profile '*' down", env=self.environment)
 
     def queries(self) -> dict[str, int]:
         """How many series each of Grafana's queries finds on Prometheus; raises if one, or an alert, is in error."""
@@ -120,19 +138,23 @@ def test(profile: str, kills: int, seed: int) -> dict[str, Any]:
         queries, memory = stack.queries(), stack.memory()
         stack.change_image()
         upgraded = compare_past(time.time() + 20, stack.verify, 600)
+        second = replay(stack, "detector", stack.environment["KAPPA_IMAGE"], lambda: {"passed": True})
         return {
-            "passed": found["passed"] and upgraded["passed"],
+            "passed": found["passed"] and upgraded["passed"] and second["passed"],
             "profile": profile,
             "start_seconds": round(started),
             "killed": killed,
             "after_kills": found,
             "after_upgrade": upgraded,
+            "replay": second,
             "memory": memory,
             "restarts": stack.restarts(),
             "queries": queries,
             "seconds": round(time.monotonic() - began),
         }
     finally:
+        if stack.second:
+            stack.withdraw()
         stack.compose("--profile", "*", "down", "-v")
 
 

@@ -9,13 +9,14 @@ import re
 import sys
 import time
 from functools import partial
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
 
 from infra.version import version
 from tests.charts.tools import CHART, find
-from tests.deploy.stack import compare_past, run, strike, verify_script, write_report
+from tests.deploy.stack import compare_past, replay, run, strike, verify_script, write_report
 
 RELEASE = NAMESPACE = "kappa-test"
 # A broker's pod takes half a minute to come back: the chart's faults begin when none of them is killed any more.
@@ -29,19 +30,25 @@ def _later(fault: str, seconds: int) -> str:
 
 
 # The comparison runs in the simulator's pod, where the truth is.
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: kappa}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}
+"""
 BASE = (
+    "--set",
+    "storage.existingClaim=kappa",  # on one node every pod reaches it
     "--set",
     "simulator.enabled=true",
     "--set",
     "simulator.resources.limits.memory=1Gi",
-    "--set",
-    "storage.keep=false",
     "--set-json",
     f"simulator.faults={json.dumps([_later(fault, FAULTS_LATER) for fault in FAULTS])}",
 )
 PROFILES = {
     "small": ("--values", str(CHART / "examples" / "local.yaml")),
-    "standard": ("--set", "jobs.archive.storageSize=5Gi"),
+    "standard": (),
 }
 
 
@@ -60,16 +67,48 @@ class Release:
         """kubectl, in the namespace."""
         return run(find("kubectl") or "kubectl", "--namespace", NAMESPACE, *arguments)
 
+    def prepare(self) -> None:
+        """The namespace, and in it the claim that the release's pods share."""
+        self.kubectl("create", "namespace", NAMESPACE)
+        with NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(CLAIM)
+            file.flush()
+            self.kubectl("apply", "-f", file.name)
+
     def install(self, *more: str, tag: str | None = None) -> None:
         """Install or upgrade, and wait until all is ready."""
         image = ("--set", f"image.tag={tag or self.tag}")
         wait = ("--wait", "--wait-for-jobs", "--timeout", "15m")
         self.helm("upgrade", "--install", RELEASE, str(CHART), "--create-namespace", *self.values, *image, *more, *wait)
 
+    def image(self) -> str:
+        """The image without its tag."""
+        return str(yaml.safe_load((CHART / "values.yaml").read_text())["image"]["repository"])
+
     def deployments(self) -> list[str]:
         """The jobs' names."""
         listed = json.loads(self.kubectl("get", "deployments", "-o", "json"))["items"]
-        return [one["metadata"]["name"] for one in listed if "simulator" not in one["metadata"]["name"]]
+        names = [one["metadata"]["name"] for one in listed]
+        return [name for name in names if not name.endswith(("-simulator", "-toolbox"))]
+
+    def kappa(self, *arguments: str) -> str:
+        """What a command of ours prints, in the toolbox."""
+        return self.kubectl("exec", f"deployment/{RELEASE}-toolbox", "--", "kappa", *arguments)
+
+    def python(self, script: str) -> str:
+        """What a script prints there."""
+        return self.kubectl("exec", f"deployment/{RELEASE}-toolbox", "--", "python", "-c", script)
+
+    def apply(self, said: str) -> None:
+        """Add the values of the generation to the release."""
+        with NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(said)
+            file.flush()
+            self.install("--values", file.name)
+
+    def withdraw(self) -> None:
+        """Take the generation out of the release."""
+        self.install()
 
     def kill(self, name: str) -> None:
         """A pod's end without any grace; its controller makes another."""
@@ -96,11 +135,12 @@ class Release:
         run(find("kubectl") or "kubectl", "delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=5m")
 
 
-def test(profile: str, tag: str, kills: int, seed: int, replay: bool) -> dict[str, Any]:
+def test(profile: str, tag: str, kills: int, seed: int, with_replay: bool) -> dict[str, Any]:
     """Run it; gives the report's part."""
     release, began, steps = Release(PROFILES[profile], tag), time.monotonic(), {}
     release.gone()
     try:
+        release.prepare()
         release.install()
         started = time.monotonic() - began
         names = [*release.deployments(), f"{RELEASE}-kafka", f"{RELEASE}-elasticsearch"]
@@ -111,9 +151,9 @@ def test(profile: str, tag: str, kills: int, seed: int, replay: bool) -> dict[st
         steps["after_upgrade"] = compare_past(time.time() + 20, release.count, 600)
         release.helm("rollback", RELEASE, "1", "--wait", "--timeout", "10m")
         steps["after_rollback"] = compare_past(time.time() + 20, release.count, 600)
-        if replay:
-            release.install("--set", "generations={live,v2}")
-            steps["generation_v2"] = compare_past(time.time(), partial(release.count, "v2"), 900)
+        if with_replay:
+            check = partial(compare_past, time.time(), partial(release.count, "v2"), 900)
+            steps["replay"] = replay(release, "enrichment", f"{release.image()}:{tag}-next", check)
         return {
             "passed": all(step["passed"] for step in steps.values()),
             "profile": profile,

@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from infra.errors import UserError
 
@@ -60,6 +60,74 @@ def compare_past(moment: float, verify: Callable[[], dict[str, Any]], seconds: f
             print(f"{time.strftime('%H:%M:%S')} {summary}", flush=True)
             return result
         time.sleep(POLL_SECONDS)
+
+
+# What a generation has left on servers and disk; run where the commands are.
+LEFT = """
+import json
+from connectors.kafka.admin import connect
+from jobs.runtime.settings import load_settings
+from ops.replay.promotion import elasticsearch
+
+settings = load_settings()
+client = connect(settings.kafka_bootstrap)
+groups = (group.group_id for group in client.list_consumer_groups().result().valid)
+left = [name for name in client.list_topics().topics if name.endswith(".v2")]
+left += [name for name in groups if name.startswith("kappa.v2.")]
+left += [name for name in elasticsearch(settings).indices.get(index="kappa-*") if name.endswith("-v2")]
+left += [str(path) for path in settings.home.glob("*/v2")]
+print(json.dumps(left))
+"""
+
+
+class Platform(Protocol):
+    """Where a replay is tried: what runs commands, and what starts and ends a generation's jobs."""
+
+    def kappa(self, *arguments: str) -> str:
+        """What a command of ours prints, where users run it."""
+
+    def python(self, script: str) -> str:
+        """What a script prints there."""
+
+    def apply(self, said: str) -> None:
+        """Do what `kappa replay start` said."""
+
+    def withdraw(self) -> None:
+        """End the generation's jobs."""
+
+
+def replay(platform: Platform, job: str, image: str, check: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A generation from its plan to its end: started, compared, promoted, rolled back, dropped; gives the facts.
+
+    `check` looks at it once it has caught up. Raises UserError if a command fails, as `diff` does if there is one.
+    """
+    platform.apply(platform.kappa("replay", "start", "--job", job, "--as", "v2", "--image", image))
+    platform.kappa("replay", "watch", "v2")
+    checked = check()
+    compared = json.loads(platform.kappa("replay", "diff", "live", "v2", "--json"))["compared"]
+    platform.kappa("replay", "promote", "v2")
+    promoted = _readers(platform)
+    platform.kappa("replay", "rollback")
+    returned = _readers(platform)
+    platform.withdraw()
+    platform.kappa("replay", "drop", "v2")
+    left = json.loads(platform.python(LEFT))
+    passed = checked["passed"] and promoted == {"v2"} and returned == {"live"} and not left
+    return {
+        "passed": passed and all(count > 0 for count in compared["novelties"]),
+        "checked": checked,
+        "compared": compared,
+        "readers_after_promotion": sorted(promoted),
+        "readers_after_rollback": sorted(returned),
+        "left_by_drop": left,
+    }
+
+
+def _readers(platform: Platform) -> set[str]:
+    """The generations that readers of novelties see, in Elasticsearch and in Delta."""
+    views = {row["view"]: row["leads to"] for row in json.loads(platform.kappa("replay", "views", "--json"))}
+    folder = Path(views["table novelties"]).parent.name
+    return {views["kappa-novelties"].removeprefix("kappa-novelties-"), folder}
 
 
 def write_report(part: str, facts: dict[str, Any]) -> bool:

@@ -47,13 +47,30 @@ http://{{ include "kappa.fullname" . }}-elasticsearch:9200
 {{- end -}}
 {{- end -}}
 
-{{/* The jobs of the profile, by name, as JSON. */}}
+{{/* What runs: the live generation, and those beside it, as JSON. */}}
+{{- define "kappa.generations" -}}
+{{- $live := ternary (list (dict "name" "live")) list .Values.live -}}
+{{ concat $live .Values.generations | toJson }}
+{{- end -}}
+
+{{/* The jobs of a generation in the profile, by name, as JSON. Takes (dict "root" . "planned" an entry of generations).
+     In the profile `small` one pod runs those that are planned. */}}
 {{- define "kappa.jobs" -}}
 {{- $jobs := dict -}}
-{{- range $name, $job := .Values.jobs -}}
-{{- if and $job.enabled (eq (eq $name "all") (eq $.Values.profile "small")) -}}
+{{- $small := eq .root.Values.profile "small" -}}
+{{- range $name, $job := .root.Values.jobs -}}
+{{- $wanted := $job.enabled -}}
+{{- if and $.planned.jobs (not $small) -}}
+{{- $wanted = has $name $.planned.jobs -}}
+{{- end -}}
+{{- if and $wanted (eq (eq $name "all") $small) -}}
 {{- $_ := set $jobs $name $job -}}
 {{- end -}}
 {{- end -}}
 {{ toJson $jobs }}
+{{- end -}}
+
+{{/* "true" if every pod reaches checkpoints and tables. */}}
+{{- define "kappa.sharedstorage" -}}
+{{ or (ne .Values.storage.existingClaim "") (and (ne .Values.storage.checkpoints "") (ne .Values.storage.delta "")) }}
 {{- end -}}

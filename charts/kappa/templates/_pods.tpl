@@ -56,11 +56,22 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
+{{/* Of a container with the release's image, or `image`. Takes (dict "root" . "image" ...). */}}
 {{- define "kappa.container" -}}
-image: {{ include "kappa.image" . }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+image: {{ .image | default (include "kappa.image" .root) }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   {{- include "kappa.restricted" . | nindent 2 }}
+{{- end -}}
+
+{{/* Where checkpoints and tables are, if not on the pod's volume. */}}
+{{- define "kappa.storageenv" -}}
+{{- with .Values.storage.checkpoints }}
+- {name: KAPPA_CHECKPOINTS, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.storage.delta }}
+- {name: KAPPA_DELTA, value: {{ . | quote }}}
+{{- end }}
 {{- end -}}
 
 {{/* How to reach Kafka and Elasticsearch. */}}

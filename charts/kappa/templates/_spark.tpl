@@ -5,7 +5,7 @@
 {{- if eq $values.spark.mode "kubernetes" -}}
 {{- $conf = dict
     "spark.kubernetes.namespace" .root.Release.Namespace
-    "spark.kubernetes.container.image" (include "kappa.image" .root)
+    "spark.kubernetes.container.image" (.image | default (include "kappa.image" .root))
     "spark.kubernetes.container.image.pullPolicy" $values.image.pullPolicy
     "spark.kubernetes.authenticate.executor.serviceAccountName" (include "kappa.fullname" .root)
     "spark.kubernetes.driver.pod.name" "$(POD_NAME)"

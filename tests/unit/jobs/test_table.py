@@ -111,6 +111,19 @@ def test_compose_has_a_service_for_each_application():
     assert all(one["command"] == ["run", name] for name, one in services.items())
 
 
+@pytest.mark.parametrize("profile", ["standard", "small"])
+def test_a_generation_in_compose_has_every_service_and_waits_for_none(profile):
+    services = _yaml(f"infra/docker/jobs-{profile}.yml")["services"]
+    lines = Path(f"infra/docker/generation-{profile}.yml").read_text().splitlines()
+    found = {
+        found[1]: found[2] for line in lines if (found := re.match(r"  (\w+): {(.*)}$", line)) and found[1] in services
+    }
+    assert {*found} == {*services}
+    for name, changes in found.items():
+        assert "depends_on: !reset null" in changes
+        assert ("profiles: !reset null" in changes) is ("profiles" in services[name])
+
+
 def test_prometheus_asks_each_application():
     (kappa, _) = _yaml("infra/prometheus/prometheus.yml")["scrape_configs"]
     assert {*kappa["dns_sd_configs"][0]["names"]} == {*JOBS.applications(JOBS.names()), "jobs"}
