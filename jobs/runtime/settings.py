@@ -116,3 +116,13 @@ def load_settings(**flags: Any) -> Settings:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         raise UserError(describe(error, prefix="KAPPA_")) from None
+
+
+def load_storage_settings(**flags: Any) -> Settings:
+    """The same, of a command that reads or writes what the jobs keep: checkpoints, savepoints, tables.
+
+    Raises UserError, also if that is out of its reach.
+    """
+    settings = load_settings(**flags)
+    settings.check_storage_is_shared()
+    return settings

@@ -21,7 +21,7 @@ from connectors.kafka.offsets import Log
 from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
 from jobs.runtime.session import open_session
-from jobs.runtime.settings import Settings, load_settings
+from jobs.runtime.settings import Settings, load_settings, load_storage_settings
 from jobs.table import JOBS
 from ops.replay import diff as comparison
 from ops.replay import platforms, promotion, run, views
@@ -89,10 +89,9 @@ def start(
 
     Example: kappa replay start --job detector --from 2026-03-01T06:00:00Z --set detector.alarms_per_day=20 --as v2
     """
-    settings = load_settings()
+    settings = load_storage_settings()
     platform = on.value if on else settings.platform
     platforms.check(platform, image, ref, detach)
-    settings.check_storage_is_shared()
     request = Request(
         name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value, platform, image, ref
     )
@@ -353,7 +352,7 @@ def promote(
 
     Example: kappa replay promote v2
     """
-    settings = _with_shared_storage()
+    settings = load_storage_settings()
     registry = Registry.read(settings.kafka_bootstrap)
     if not force:
         promotion.check_caught_up(promotion.watch(name, registry, settings))
@@ -366,15 +365,9 @@ def rollback() -> None:
 
     Example: kappa replay rollback
     """
-    settings = _with_shared_storage()
+    settings = load_storage_settings()
     registry = Registry.read(settings.kafka_bootstrap)
     _promote(registry.promotion.previous or LIVE, registry, settings)
-
-
-def _with_shared_storage() -> Settings:
-    settings = load_settings()
-    settings.check_storage_is_shared()
-    return settings
 
 
 def _promote(name: str, registry: Registry, settings: Settings) -> None:
@@ -393,7 +386,7 @@ def drop(name: Name) -> None:
 
     Example: kappa replay drop v1
     """
-    settings = _with_shared_storage()
+    settings = load_storage_settings()
     registry = Registry.read(settings.kafka_bootstrap)
     registry.find(name)
     promotion.check_droppable(name, registry, settings)

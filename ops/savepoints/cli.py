@@ -12,7 +12,7 @@ from rich.table import Table
 from infra.contract.topics import load_topics
 from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.session import open_session
-from jobs.runtime.settings import load_settings
+from jobs.runtime.settings import load_storage_settings
 from jobs.table import JOBS
 from ops.replay.registry import Registry
 from ops.savepoints import savepoints
@@ -35,7 +35,7 @@ def create(
 
     Example: kappa savepoint create before-upgrade --job detector
     """
-    settings = load_settings(generation=generation)
+    settings = load_storage_settings(generation=generation)
     spark = open_session("kappa.savepoint", settings)
     try:
         saved = savepoints.create(name, job, settings, spark)
@@ -50,7 +50,7 @@ def list_savepoints(as_json: Annotated[bool, typer.Option("--json", help="Print 
 
     Example: kappa savepoint list
     """
-    found = savepoints.every(load_settings())
+    found = savepoints.every(load_storage_settings())
     if as_json:
         typer.echo(json.dumps([saved.model_dump(mode="json") for saved in found], indent=1))
         return
@@ -69,7 +69,7 @@ def restore(name: Name, generation: Generation = None) -> None:
 
     Example: kappa savepoint restore before-upgrade
     """
-    settings = load_settings()
+    settings = load_storage_settings()
     saved = savepoints.find(name, settings)
     settings = settings.model_copy(update={"generation": generation or saved.generation})
     registry = Registry.read(settings.kafka_bootstrap)
@@ -85,7 +85,7 @@ def export(name: Name, file: Annotated[Path, typer.Argument(help="A new file, e.
 
     Example: kappa savepoint export before-upgrade before-upgrade.tgz
     """
-    settings = load_settings()
+    settings = load_storage_settings()
     savepoints.export(savepoints.find(name, settings), settings, file)
     errors.print(f"{file}: {file.stat().st_size:,} bytes")
 
@@ -99,7 +99,7 @@ def import_(
 
     Example: kappa savepoint import before-upgrade.tgz
     """
-    _tell(savepoints.take_in(file, name, load_settings()))
+    _tell(savepoints.take_in(file, name, load_storage_settings()))
 
 
 def _tell(saved: savepoints.Savepoint) -> None:

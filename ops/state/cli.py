@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jobs.runtime.session import open_session
-from jobs.runtime.settings import load_settings
+from jobs.runtime.settings import load_storage_settings
 from ops.state.state import Series, matching, series, top
 
 app = typer.Typer(help="What the detector knows of each series, read from its checkpoint.", no_args_is_help=True)
@@ -49,7 +49,7 @@ def show_top(
 
 
 def _read(generation: str | None) -> list[Series]:
-    settings = load_settings(generation=generation)
+    settings = load_storage_settings(generation=generation)
     spark = open_session("kappa.state", settings)
     try:
         return series(spark, settings)

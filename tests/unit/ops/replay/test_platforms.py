@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from infra.errors import UserError
-from jobs.runtime.settings import Settings
+from jobs.runtime.settings import Settings, load_storage_settings
 from ops.replay import platforms
 from ops.replay.registry import Generation
 
@@ -64,6 +64,6 @@ def test_an_option_of_another_platform_is_refused(platform, image, ref, detach, 
 
 
 def test_storage_that_nobody_else_reaches_is_refused_with_the_value_to_set():
-    Settings().check_storage_is_shared()
+    assert load_storage_settings().storage_shared
     with pytest.raises(UserError, match=r"storage.existingClaim, or storage.checkpoints and storage.delta"):
-        Settings(storage_shared=False).check_storage_is_shared()
+        load_storage_settings(storage_shared=False)
