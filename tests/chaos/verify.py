@@ -210,10 +210,10 @@ def _compare_documents(findings: Findings, chain: Chain, log: Mapping[str, list[
     """Elasticsearch holds the documents that the topics make, under their ids, and nothing else."""
     with Elasticsearch(chain.settings.elasticsearch_url, request_timeout=60) as client:
         for topic, kind in ((one.name, one.index) for one in chain.topics.indexed):
-            messages = [
-                Message(topic, r.place.partition, r.place.offset, r.place.offset + 1, r.timestamp_ms, r.key, r.value)
-                for r in log[topic]
-            ]
-            expected = convert(messages, {topic: kind}).documents
+            expected = Batch()
+            for r in log[topic]:
+                if r.value is not None:
+                    place = (topic, r.place.partition, r.place.offset, r.place.offset + 1)
+                    expected.add(kind, Message(*place, r.timestamp_ms, r.key, r.value), r.value)
             found = dict(documents(client, index_of(kind, chain.settings.generation)))
-            findings.mappings(f"elasticsearch: {kind}", {key: d for (_, key), d in expected.items()}, found)
+            findings.mappings(f"elasticsearch: {kind}", {key: d for (_, key), d in expected.documents.items()}, found)
