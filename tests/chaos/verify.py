@@ -17,7 +17,7 @@ from jobs.archive.tables import Table, tables
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
 from jobs.incidents import fold as incidents
-from jobs.indexer.batch import Message, convert
+from jobs.indexer.batch import Batch, Message
 from jobs.indexer.indexer import index_of
 from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import load_windows
