@@ -1,0 +1,131 @@
+"""Each alert fires when its fault is there and ends when it is over, as Prometheus itself computes it (promtool)."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from tests.charts.tools import CHART
+
+RULES = CHART / "files" / "rules.yml"
+METRICS = Path("docs/reference/metrics.md")
+FOREIGN = {"up"}  # Prometheus' own
+
+
+class Fault(NamedTuple):
+    """Series, sampled each minute, in which a fault comes and goes; a minute in which its alert fires, one in which not."""
+
+    series: dict[str, str]
+    fires: int
+    ended: int
+
+
+GOES_ON = "0+60x200"  # a clock, or a counter of one a second
+
+
+FAULTS = {
+    "KappaJobDown": Fault({'up{job="kappa", instance="detector"}': "1x10 0x10 1x30"}, 15, 30),
+    "KappaJobAbsent": Fault(
+        {
+            'kappa_last_batch_timestamp_seconds{job="enrichment", query="e"}': GOES_ON,
+            'kappa_last_batch_timestamp_seconds{job="statistics", query="s"}': GOES_ON,
+            'kappa_last_batch_timestamp_seconds{job="detector", query="d"}': "0 60 120 _x30 2000+60x60",
+        },
+        30,
+        60,
+    ),
+    "KappaStaleBatches": Fault(
+        {
+            'kappa_last_batch_timestamp_seconds{job="detector", query="d"}': "0+60x10 600x20 1920+60x60",
+            'kappa_last_batch_timestamp_seconds{job="archive", query="a"}': "0x90",
+        },
+        25,
+        40,
+    ),
+    "KappaWatermarkStands": Fault(
+        {
+            'kappa_event_time_seconds{job="enrichment"}': "0+60x10 600x30 2500+60x60",
+            'kappa_input_rows_total{job="enrichment", query="e"}': GOES_ON,
+        },
+        35,
+        60,
+    ),
+    "KappaEventTimeBehind": Fault({'kappa_event_time_lag_seconds{job="enrichment"}': "20x5 400x20 20x60"}, 20, 40),
+    "KappaLagGrows": Fault(
+        {'kappa_lag_records{job="detector", topic="t", partition="0"}': "0x10 20000+1000x60 0x60"}, 60, 90
+    ),
+    "KappaSlowBatches": Fault(
+        {
+            'kappa_batch_seconds_bucket{job="detector", query="d", le="60"}': "0x40 0+60x100",
+            'kappa_batch_seconds_bucket{job="detector", query="d", le="120"}': "0+60x140",
+            'kappa_batch_seconds_bucket{job="detector", query="d", le="+Inf"}': "0+60x140",
+        },
+        30,
+        80,
+    ),
+    "KappaRejects": Fault(
+        {'kappa_output_rows_total{job="enrichment", target="events.rejected"}': "0+120x40 4800x60"}, 35, 70
+    ),
+    "KappaLate": Fault({'kappa_output_rows_total{job="enrichment", target="events.late"}': "0+120x40 4800x60"}, 35, 70),
+    "KappaApplicationRefused": Fault({'kappa_application_refused{application="detector"}': "0x5 1x5 0x20"}, 8, 20),
+    "KappaIndexerLostRecords": Fault(
+        {'kappa_indexer_lost_records_total{topic="novelties", partition="0"}': "0x5 7x120"}, 30, 100
+    ),
+    "KappaFoldRejects": Fault({'kappa_noted_rows_total{job="detector", note="not_json"}': "0x5 3x60"}, 8, 30),
+    "KappaFoldLate": Fault({'kappa_noted_rows_total{job="statistics", note="late"}': "0x5 3+1x20 23x60"}, 20, 60),
+    "KappaElasticsearchWaits": Fault({"kappa_indexer_waiting": "0x5 1x20 0x30"}, 20, 40),
+}
+
+
+def _rules():
+    return yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
+
+
+def _firing(alert, minute, expected):
+    samples = [{"labels": "{}", "value": 1}] if expected else []
+    return {
+        "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})',
+        "eval_time": f"{minute}m",
+        "exp_samples": samples,
+    }
+
+
+def _test(alert):
+    fault = FAULTS[alert]
+    return {
+        "name": alert,
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values} for series, values in fault.series.items()],
+        "promql_expr_test": [
+            _firing(alert, 1, False),
+            _firing(alert, fault.fires, True),
+            _firing(alert, fault.ended, False),
+        ],
+    }
+
+
+def test_every_alert_has_a_fault():
+    assert [rule["alert"] for rule in _rules()] == [*FAULTS]
+
+
+@pytest.mark.parametrize("alert", FAULTS)
+@pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not there; Debian's package prometheus has it"
+)
+def test_an_alert_fires_and_ends(alert, tmp_path):
+    file = tmp_path / "test.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "tests": [_test(alert)]}))
+    checked = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_alerts_ask_only_for_metrics_that_there_are():
+    known = set(re.findall(r"^\| `(\w+)`", METRICS.read_text(), re.MULTILINE)) | FOREIGN
+    for rule in _rules():
+        asked = set(re.findall(r"\b(kappa_\w+|up)\b", rule["expr"]))
+        assert asked
+        assert {name.removesuffix("_bucket") for name in asked} <= known, rule["alert"]
