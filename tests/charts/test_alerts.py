@@ -17,7 +17,7 @@ FOREIGN = {"up"}  # Prometheus' own
 
 
 class Fault(NamedTuple):
-    """Series, sampled each minute, in which a fault comes and goes; a minute in which its alert fires, one in which not."""
+    """Series, sampled each minute, in which a fault comes and goes; minutes with and without its alert."""
 
     series: dict[str, str]
     fires: int
