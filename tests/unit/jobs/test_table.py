@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
@@ -135,6 +136,12 @@ def test_the_chart_has_values_for_each_application():
     for name, application in JOBS.applications(JOBS.names()).items():
         assert values[name]["enabled"] is not all(JOBS[job].optional for job in application)
         assert ("driverMemory" in values[name]) is any(JOBS[job].uses_spark for job in application)
+
+
+def test_a_generation_in_the_chart_may_have_each_application():
+    schema = orjson.loads(Path("charts/kappa/values.schema.json").read_bytes())
+    generation = schema["properties"]["generations"]["items"]["properties"]
+    assert generation["jobs"]["items"]["enum"] == [*JOBS.applications(JOBS.names())]
 
 
 def test_the_indexer_scales_by_the_lag_of_every_topic_that_it_reads():
