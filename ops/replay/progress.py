@@ -61,6 +61,17 @@ class Watched:
             found[name(self.generation.jobs[0])] = tuple(restored)
         return found
 
+    def stages(self) -> list[list[str]]:
+        """The consumer groups in the order of the chain; those that write tables and indices come last, all at once."""
+        chain, last = [], []
+        for job in self.generation.jobs:
+            queries = [self.settings.query_of(query) for query in JOBS[job].reads_of(self.topics)]
+            if JOBS[job].sink == "kafka":
+                chain += [[query] for query in queries]
+            else:
+                last += queries
+        return [*chain, last] if last else chain
+
     def target(self, group: str) -> Offsets:
         """The offsets up to which a group has to read: the plan's end for the first group, else its topics' ends."""
         topics = self.groups()[group]
@@ -81,21 +92,19 @@ class Watched:
 
 
 class CatchUp:
-    """Whether every job has caught up: group by group in the chain's order, each to the ends when its turn comes."""
+    """Whether every job has caught up: stage by stage of the chain, each to the ends when its turn comes."""
 
     def __init__(self, watched: Watched) -> None:
         self.watched = watched
-        self._waiting = list(watched.groups())
-        self._ends: Offsets | None = None
+        self._stages = watched.stages()
+        self._ends: dict[str, Offsets] = {}  # of the stage's groups that still have a lag
 
     def look(self) -> str | None:
-        """The group that still has a lag, or None once all have caught up."""
-        while self._waiting:
-            group = self._waiting[0]
-            if self._ends is None:
-                self._ends = self.watched.target(group)
-            if self.watched.behind(group, self._ends):
-                return group
-            self._waiting.pop(0)
-            self._ends = None
+        """A group that still has a lag, or None once all have caught up."""
+        while self._stages:
+            self._ends = self._ends or {group: self.watched.target(group) for group in self._stages[0]}
+            self._ends = {group: ends for group, ends in self._ends.items() if self.watched.behind(group, ends)}
+            if self._ends:
+                return next(iter(self._ends))
+            self._stages.pop(0)
         return None

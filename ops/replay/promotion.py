@@ -23,7 +23,7 @@ from ops.replay import run, views
 from ops.replay.progress import CatchUp, Watched
 from ops.replay.registry import Promotion, Registry, write
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0  # the archive has a batch a minute, and may have just begun one
 
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
