@@ -65,5 +65,14 @@ JOBS = JobTable(
             sink="elasticsearch",
             code="jobs.indexer.job:run",
         ),
+        Job(
+            "notifier",
+            reads=("incidents", "alerts", "novelties"),
+            writes=("notifications", "events.rejected"),
+            sink="people",
+            code="jobs.notifier.job:run",
+            settings="jobs.notifier.settings:NotifierSettings",
+            optional=True,
+        ),
     )
 )

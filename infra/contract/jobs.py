@@ -62,7 +62,7 @@ class Job:
     reads: tuple[str | Topics, ...]
     writes: tuple[str, ...]
     code: str
-    sink: Literal["kafka", "delta", "elasticsearch"] = "kafka"
+    sink: Literal["kafka", "delta", "elasticsearch", "people"] = "kafka"
     beside: tuple[str, ...] = ()
     watermarks: str | None = None
     settings: str | None = None
@@ -80,12 +80,17 @@ class Job:
     @property
     def uses_spark(self) -> bool:
         """Whether it runs in a Spark application; else it is plain Python."""
-        return self.sink != "elasticsearch"
+        return self.sink in ("kafka", "delta")
 
     @property
     def is_replayable(self) -> bool:
         """Whether a replay can begin with it: it reads the log from any offset, and its output goes back to the log."""
         return self.sink == "kafka"
+
+    @property
+    def follows_replays(self) -> bool:
+        """Whether it runs in a replay that begins before it: people must not be told again what has long happened."""
+        return self.sink != "people"
 
     def inputs(self, topics: TopicMap) -> tuple[Topic, ...]:
         """The topics of its input, in a generation's map."""

@@ -290,6 +290,27 @@ ALERTS = _struct(
     watermark_unix_nano=LongType(),
 )
 
+# How far a notification is on its way to one channel: a record whenever that changes, the newest one holds.
+NOTIFICATIONS = _struct(
+    id=StringType(),  # of the notification, in every channel and at every attempt: receivers deduplicate by it
+    channel=StringType(),
+    state=StringType(),  # planned | sending | failed | sent | dead
+    attempt=IntegerType(),  # how many attempts have begun
+    reason=StringType(),  # why the last one failed
+    thread=StringType(),  # of all notifications of one incident, alert or novelty; the id of its start
+    phase=StringType(),  # start | update | end
+    severity=StringType(),  # info | warning | critical
+    time_unix_nano=LongType(),  # event time of the record that it is about
+    hold_until_unix_nano=LongType(),  # not to be sent before, because of quiet hours
+    source=SOURCE,  # of the record that it is about
+    subject=StringType(),  # the title of the first one of its thread
+    # What is sent; only until it is sent or dead.
+    title=StringType(),
+    text=StringType(),
+    link=StringType(),
+    record=StringType(),  # the record that it is about, as JSON
+)
+
 INVENTORY = _struct(
     machine=StringType(),
     **dict.fromkeys(FACTS, StringType()),
@@ -305,6 +326,7 @@ SCHEMAS: dict[str, StructType] = {
     "novelties": NOVELTIES,
     "incidents": INCIDENTS,
     "alerts": ALERTS,
+    "notifications": NOTIFICATIONS,
     "inventory": INVENTORY,
 }
 

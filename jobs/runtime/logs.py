@@ -25,7 +25,8 @@ def configure_logs(settings: Settings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)
-    for verbose in ("py4j", "elastic_transport"):
+    # The last two may name addresses of channels, which are secrets.
+    for verbose in ("py4j", "elastic_transport", "apprise", "urllib3"):
         logging.getLogger(verbose).setLevel(logging.ERROR)
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

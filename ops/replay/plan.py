@@ -55,7 +55,8 @@ def plan(
     registry.find(base)
     read = registry.topics(base, load_topics(settings.topics_file))
     topics = [topic.name for topic in inputs(request.job, read)]
-    jobs = JOBS.with_followers(request.job, read, {*CHAIN, *settings.optional_jobs})
+    running = {name for name in (*CHAIN, *settings.optional_jobs) if JOBS[name].follows_replays}
+    jobs = JOBS.with_followers(request.job, read, running)
     _check_combination(request)
     begin_ms = parse_time(request.begin) if request.is_from_time else None
     if start is None:

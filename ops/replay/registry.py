@@ -94,10 +94,10 @@ class Generation(BaseModel):
         return {setting: self.settings[f"{owner}.{setting}"] for owner, _, setting in own if owner == job}
 
     def check_runs(self, job: str) -> None:
-        """Raises UserError if `job` is not one of its jobs, or if it was dropped."""
+        """Raises UserError if `job` is not one of its jobs and not one for people, or if it was dropped."""
         if self.state == "dropped":
             raise UserError(f"generation={self.name}: was dropped; start another one by `kappa replay start`")
-        if job not in self.jobs:
+        if job not in self.jobs and JOBS[job].follows_replays:
             raise UserError(f"generation={self.name}: runs {', '.join(self.jobs)}; {job} is {self.base}'s")
 
 

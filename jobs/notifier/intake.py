@@ -1,0 +1,173 @@
+"""What the notifier reads: new records of its topics from the committed offsets on, and where machines are."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Message as Polled
+
+from connectors.kafka.client import fetch_committed, make_admin, make_consumer
+from connectors.kafka.offsets import Log, earliest_offsets, latest_offsets
+from connectors.kafka.security import client_config
+from infra.contract.dead_letters import Source
+from infra.contract.inventory import PLACES
+from infra.contract.offsets import Offsets, Partition
+from infra.contract.watermarks import FIELD
+from jobs.notifier.notice import Places
+from jobs.runtime.metrics import LAG
+from jobs.runtime.shard_state import Message
+
+BATCH_RECORDS = 500
+LAG_SECONDS = 5.0
+SECONDS = 30.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Intake:
+    """Reads committed records of all partitions of some topics. It is assigned them: the journal keeps others away.
+
+    A topic of which the group has no offsets is read from its end: what has happened before the notifier's first start
+    is no news.
+    """
+
+    def __init__(self, bootstrap: str, group: str, topics: Sequence[str]) -> None:
+        connection = client_config(bootstrap)
+        settings = {
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",  # an offset that is out of range is a gap, which must be noticed
+            # The end is behind the last transaction's marker: only with it can the lag come down to 0.
+            "enable.partition.eof": True,
+        }
+        self._consumer = make_consumer(connection, group, settings)
+        # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
+        self._admin = make_admin(connection)
+        self._next_measure = 0.0
+        partitions = Log(bootstrap).partitions(topics)
+        self._committed = self._read_committed(partitions)
+        self.gaps: dict[Partition, tuple[int, int]] = {}  # what retention has deleted: first offset, and next one
+        self.offsets: Offsets = self._begin(partitions)  # to be read next
+        self._consumer.assign([TopicPartition(*place, offset) for place, offset in self.offsets.items()])
+
+    def _read_committed(self, partitions: Sequence[Partition]) -> Offsets:
+        found = fetch_committed(self._consumer, [TopicPartition(*place) for place in partitions])
+        return {(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
+
+    def _begin(self, partitions: Sequence[Partition]) -> Offsets:
+        starts = earliest_offsets(self._admin, partitions, SECONDS)
+        ends = latest_offsets(self._admin, partitions, SECONDS)
+        known = {topic for topic, _ in self._committed}
+        begin: Offsets = {}
+        for place in partitions:
+            # A partition that is new in a topic that is known has only news.
+            offset = self._committed.get(place, starts[place] if place[0] in known else ends[place])
+            if offset < starts[place]:
+                self.gaps[place] = offset, starts[place]
+            begin[place] = min(max(offset, starts[place]), ends[place])
+        return begin
+
+    def gather(self, seconds: float) -> list[Message]:
+        """The records that come within so many seconds; `offsets` stand behind them. Raises KafkaException."""
+        self._measure_lag()
+        found: list[Message] = []
+        for polled in self._consumer.consume(BATCH_RECORDS, seconds):
+            error = polled.error()
+            place, offset = (polled.topic() or "", polled.partition() or 0), polled.offset() or 0
+            if error is None:
+                found.append(_received(polled))
+                self.offsets[place] = offset + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.offsets[place] = offset
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET or error.fatal():
+                raise KafkaException(error)
+            else:
+                _log.warning("kafka unavailable", reason=error.str())
+        return found
+
+    def moved(self) -> Offsets:
+        """The offsets that are not committed yet."""
+        return {place: offset for place, offset in self.offsets.items() if self._committed.get(place) != offset}
+
+    def committed(self, offsets: Offsets) -> None:
+        """These offsets are committed now."""
+        self._committed.update(offsets)
+
+    def membership(self) -> Any:
+        """The group's metadata, with which offsets are committed in a transaction."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _measure_lag(self) -> None:
+        if time.monotonic() < self._next_measure:
+            return
+        self._next_measure = time.monotonic() + LAG_SECONDS
+        ends = latest_offsets(self._admin, list(self.offsets), SECONDS)
+        for (topic, partition), end in ends.items():
+            LAG.labels("notifier", topic, partition).set(max(0, end - self._committed.get((topic, partition), 0)))
+
+
+class Whereabouts:
+    """The places of machines, from the records of `novelties`: those of an incident's machines are there before it.
+
+    Its watermarks say how far event time has come.
+    """
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.event_time = 0
+        self._places: dict[str, tuple[int, Places]] = {}  # with the time of the record that said so
+        settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
+        self._consumer = make_consumer(client_config(bootstrap), "kappa.notifier", settings)
+        self._partitions = Log(bootstrap).partitions([topic])
+        self._admin = make_admin(client_config(bootstrap))
+        self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in self._partitions])
+        self._read: Offsets = {}  # up to where
+
+    def __call__(self, machine: str) -> Places:
+        """The places of a machine; empty if none is known."""
+        return self._places.get(machine, (0, {}))[1]
+
+    def catch_up(self) -> None:
+        """Read to the present end of the topic. Raises KafkaException."""
+        starts = earliest_offsets(self._admin, self._partitions, SECONDS)
+        ends = latest_offsets(self._admin, self._partitions, SECONDS)
+        while any(self._read.get(place, starts[place]) < end for place, end in ends.items()):
+            for polled in self._consumer.consume(10_000, 1.0):
+                self._take(polled)
+
+    def evict(self, before: int) -> None:
+        """Forget what was said before a time."""
+        self._places = {machine: known for machine, known in self._places.items() if known[0] >= before}
+
+    def close(self) -> None:
+        """Leave the broker."""
+        self._consumer.close()
+
+    def _take(self, polled: Polled) -> None:
+        error, place = polled.error(), (polled.topic() or "", polled.partition() or 0)
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        self._read[place] = (polled.offset() or 0) + (error is None)
+        if error is None:
+            try:
+                self._learn(orjson.loads(polled.value() or b""))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                return  # the job that works with this topic says what is wrong with it
+
+    def _learn(self, record: dict[str, Any]) -> None:
+        if (watermark := record.get(FIELD)) is not None:
+            self.event_time = max(self.event_time, int(watermark))
+            return
+        facts, time_unix_nano = record.get("inventory") or {}, int(record["time_unix_nano"])
+        places = {name: str(fact) for name in PLACES if (fact := facts.get(name))}
+        self._places[str(record["machine"])] = time_unix_nano, places
+
+
+def _received(polled: Polled) -> Message:
+    source = Source(polled.topic() or "", polled.partition() or 0, polled.offset() or 0, polled.timestamp()[1])
+    return Message(source, polled.value())
