@@ -1,4 +1,4 @@
-"""The threads that send: one for each channel, each with one delivery at a time, so that no channel holds up another."""
+"""The threads that send: one a channel, each with one delivery at a time, so that no channel holds up another."""
 
 import threading
 from collections.abc import Mapping

@@ -15,5 +15,5 @@ class Declared(BaseModel):
 
 
 def secret(variable: str) -> str:
-    """The value of an environment variable, or the empty text: secrets are read when they are used, and kept nowhere."""
+    """The value of an environment variable, or the empty text: a secret is read when it is used, and kept nowhere."""
     return os.environ.get(variable, "")

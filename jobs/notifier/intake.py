@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
 
 from connectors.kafka.client import fetch_committed, make_admin, make_consumer
-from connectors.kafka.offsets import Log, earliest_offsets, latest_offsets
+from connectors.kafka.offsets import Log, latest_offsets
 from connectors.kafka.security import client_config
 from infra.contract.dead_letters import Source
 from infra.contract.inventory import PLACES
@@ -46,7 +46,8 @@ class Intake:
         # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
         self._admin = make_admin(connection)
         self._next_measure = 0.0
-        partitions = Log(bootstrap).partitions(topics)
+        self._log = Log(bootstrap)
+        partitions = self._log.partitions(topics)
         self._committed = self._read_committed(partitions)
         self.gaps: dict[Partition, tuple[int, int]] = {}  # what retention has deleted: first offset, and next one
         self.offsets: Offsets = self._begin(partitions)  # to be read next
@@ -57,23 +58,22 @@ class Intake:
         return {(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
 
     def _begin(self, partitions: Sequence[Partition]) -> Offsets:
-        starts = earliest_offsets(self._admin, partitions, SECONDS)
-        ends = latest_offsets(self._admin, partitions, SECONDS)
-        known = {topic for topic, _ in self._committed}
-        begin: Offsets = {}
+        topics, known = {topic for topic, _ in partitions}, {topic for topic, _ in self._committed}
+        starts, ends = self._log.starts(topics), latest_offsets(self._admin, partitions, SECONDS)
+        # A partition that is new in a topic that is known has only news.
+        begin = {**starts, **self._log.ends(topics - known), **self._committed}
         for place in partitions:
-            # A partition that is new in a topic that is known has only news.
-            offset = self._committed.get(place, starts[place] if place[0] in known else ends[place])
-            if offset < starts[place]:
-                self.gaps[place] = offset, starts[place]
-            begin[place] = min(max(offset, starts[place]), ends[place])
+            if begin[place] < starts[place]:
+                self.gaps[place] = begin[place], starts[place]
+            if not starts[place] <= begin[place] <= ends[place]:  # the topic may also have been made anew
+                begin[place] = starts[place]
         return begin
 
     def gather(self, seconds: float) -> list[Message]:
         """The records that come within so many seconds; `offsets` stand behind them. Raises KafkaException."""
         self._measure_lag()
         found: list[Message] = []
-        for polled in self._consumer.consume(BATCH_RECORDS, seconds):
+        for polled in _consume(self._consumer, BATCH_RECORDS, seconds):
             error = polled.error()
             place, offset = (polled.topic() or "", polled.partition() or 0), polled.offset() or 0
             if error is None:
@@ -123,21 +123,19 @@ class Whereabouts:
         self._places: dict[str, tuple[int, Places]] = {}  # with the time of the record that said so
         settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
         self._consumer = make_consumer(client_config(bootstrap), "kappa.notifier", settings)
-        self._partitions = Log(bootstrap).partitions([topic])
-        self._admin = make_admin(client_config(bootstrap))
-        self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in self._partitions])
-        self._read: Offsets = {}  # up to where
+        self._topic, self._log = topic, Log(bootstrap)
+        self._read = self._log.starts([topic])  # up to where
+        self._consumer.assign([TopicPartition(*place, offset) for place, offset in self._read.items()])
 
     def __call__(self, machine: str) -> Places:
         """The places of a machine; empty if none is known."""
         return self._places.get(machine, (0, {}))[1]
 
     def catch_up(self) -> None:
-        """Read to the present end of the topic. Raises KafkaException."""
-        starts = earliest_offsets(self._admin, self._partitions, SECONDS)
-        ends = latest_offsets(self._admin, self._partitions, SECONDS)
-        while any(self._read.get(place, starts[place]) < end for place, end in ends.items()):
-            for polled in self._consumer.consume(10_000, 1.0):
+        """Read to the present end of the topic, as committed records end. Raises KafkaException."""
+        ends = self._log.ends([self._topic])
+        while any(self._read[place] < end for place, end in ends.items()):
+            for polled in _consume(self._consumer, 10_000, 1.0):
                 self._take(polled)
 
     def evict(self, before: int) -> None:
@@ -166,6 +164,12 @@ class Whereabouts:
         facts, time_unix_nano = record.get("inventory") or {}, int(record["time_unix_nano"])
         places = {name: str(fact) for name in PLACES if (fact := facts.get(name))}
         self._places[str(record["machine"])] = time_unix_nano, places
+
+
+def _consume(consumer: Consumer, most: int, seconds: float) -> list[Polled]:
+    """What comes with the first message, for which it waits so long; `consume` alone would always wait."""
+    first = consumer.poll(seconds)
+    return [] if first is None else [first, *consumer.consume(most - 1, 0.005)]
 
 
 def _received(polled: Polled) -> Message:

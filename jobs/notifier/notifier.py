@@ -1,9 +1,9 @@
 """The notifier: what it reads becomes deliveries, and each delivery is attempted until it is sent or too old.
 
-It works in turns. A turn has one Kafka transaction, which holds the outcomes of attempts that have ended, the deliveries
-that new records make, the attempts that are about to begin, and the offsets of what was read. Only then do these
-attempts begin. So whatever was attempted is in the log as `sending`, and what is neither sent nor dead is attempted
-after a restart.
+It works in turns. A turn has one Kafka transaction, which holds the outcomes of attempts that have ended, the
+deliveries that new records make, the attempts that are about to begin, and the offsets of what was read. Only then do
+these attempts begin. So whatever was attempted is in the log as `sending`, and what is neither sent nor dead is
+attempted after a restart.
 """
 
 import threading
@@ -149,7 +149,6 @@ class Notifier:
                     self._deliveries.apply(delivery)
                     planned.append(delivery)
             except InvalidRecordError as error:
-                REJECTED.inc()
                 letters.append(dead_letter(STAGE, message.source, error, message.value))
         return planned
 
@@ -199,6 +198,7 @@ class Notifier:
             self._whereabouts.evict(self._evicted - self._retention)
 
     def _report(self, turn: Turn, gaps: Mapping[Partition, tuple[int, int]]) -> None:
+        REJECTED.inc(sum(letter["code"] not in (NOT_DELIVERED, LOST_RECORDS) for letter in turn.letters))
         for outcome in turn.outcomes:
             is_sent = outcome.state == "sent"
             (SENT if is_sent else FAILED).labels(outcome.channel).inc()

@@ -16,7 +16,7 @@ from infra.contract.topics import Duration, in_nanoseconds
 from infra.errors import UserError
 from infra.settings import describe
 from jobs.notifier.channels import AnyChannel
-from jobs.notifier.declared import Declared, secret
+from jobs.notifier.declared import Declared
 from jobs.notifier.deliveries import Deliveries, escalates
 from jobs.notifier.delivery import Content, Delivery
 from jobs.notifier.notice import Notice, Places, Severity, Topic, is_at_least
@@ -110,10 +110,9 @@ class Routing(Declared):
         """After how much event time a delivery is given up."""
         return in_nanoseconds(self.give_up_after)
 
-    def missing(self) -> tuple[str, ...]:
-        """The environment variables that channels need and that are not set."""
-        needed = {variable for channel in self.channels.values() for variable in channel.variables}
-        return tuple(sorted(variable for variable in needed if not secret(variable)))
+    def faults(self) -> tuple[str, ...]:
+        """What of the environment keeps channels from sending."""
+        return tuple(dict.fromkeys(fault for channel in self.channels.values() for fault in channel.faults()))
 
     def link_of(self, notice: Notice) -> str:
         """Where a person sees more of a notice; empty if the file doesn't say."""
@@ -131,7 +130,7 @@ class Routing(Declared):
                 yield delivery
 
     def _channels_of(self, notice: Notice, known: Deliveries) -> dict[str, int]:
-        """The channels that a notice goes to, and until when it waits for quiet hours: of several routes the shortest."""
+        """The channels that a notice goes to, and until when it waits for quiet hours: the shortest of its routes."""
         time, holds = notice.told.time_unix_nano, dict[str, int]()
         for route in self.routes_of(notice):
             hold = hold_until(route.quiet, time)

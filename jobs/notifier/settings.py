@@ -25,10 +25,10 @@ class NotifierSettings(BaseSettings):
         return self
 
     def routing(self) -> Routing:
-        """What the file declares. Raises UserError also if a variable that a channel needs is not set."""
+        """What the file declares. Raises UserError also if a secret that a channel needs is not in the environment."""
         if self.routes is None:
             raise UserError("KAPPA_NOTIFIER_ROUTES: is missing; name a file of routes (docs/how-to/notify.md)")
         routing = load_routing(self.routes)
-        if missing := routing.missing():
-            raise UserError(f"{missing[0]}: is not set; a channel of {self.routes} needs it in the environment")
+        if faults := routing.faults():
+            raise UserError(faults[0])
         return routing

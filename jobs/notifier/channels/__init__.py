@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jobs.notifier.channels.service import ServiceChannel
 from jobs.notifier.channels.mail import MailChannel
+from jobs.notifier.channels.service import ServiceChannel
 from jobs.notifier.channels.webhook import WebhookChannel
 
 AnyChannel = Annotated[MailChannel | ServiceChannel | WebhookChannel, Field(discriminator="kind")]

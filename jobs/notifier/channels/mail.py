@@ -1,4 +1,4 @@
-"""Mail by SMTP. Message-ID and References are made from ids: a repeat has the same, and a thread is one in mail clients.
+"""Mail by SMTP. Message-ID and References are made from ids: a repeat has the same, and mail clients show threads.
 
 Not by apprise, which gives each mail a new Message-ID.
 """

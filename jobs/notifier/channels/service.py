@@ -1,7 +1,8 @@
 """Everything that apprise reaches by a URL: Slack, Teams, PagerDuty, Opsgenie, ntfy, SMS and a hundred more."""
 
 import logging
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import apprise
 
@@ -27,11 +28,19 @@ class ServiceChannel(Channel):
         """Of the URL."""
         return (self.url_env,)
 
+    def faults(self) -> Iterator[str]:
+        """The variable is not set, or has no URL that apprise knows."""
+        yield from super().faults()
+        if secret(self.url_env) and self._service() is None:
+            yield f"{self.url_env}: no URL that apprise knows (https://github.com/caronc/apprise/wiki)"
+
+    def _service(self) -> Any:
+        logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its lines may hold the URL
+        return apprise.Apprise.instantiate(secret(self.url_env), suppress_exceptions=True)
+
     def send(self, delivery: Delivery) -> None:
         """Hand it to apprise, which says no more than whether it was taken."""
-        logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its lines may hold the URL
-        content = delivery.content or Content("", "", "", "")
-        service = apprise.Apprise.instantiate(secret(self.url_env), suppress_exceptions=True)
+        content, service = delivery.content or Content("", "", "", ""), self._service()
         if service is None:
             raise DeliveryError(f"{self.url_env}: no URL that apprise knows")
         # PagerDuty's own deduplication and resolving: all of a thread is one incident there.
