@@ -11,6 +11,7 @@ from confluent_kafka import Message as Polled
 
 from connectors.kafka.client import fetch_committed, make_admin, make_consumer
 from connectors.kafka.offsets import Log, latest_offsets
+from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
 from infra.contract.dead_letters import Source
 from infra.contract.inventory import PLACES
@@ -54,7 +55,8 @@ class Intake:
         self._consumer.assign([TopicPartition(*place, offset) for place, offset in self.offsets.items()])
 
     def _read_committed(self, partitions: Sequence[Partition]) -> Offsets:
-        found = fetch_committed(self._consumer, [TopicPartition(*place) for place in partitions])
+        wanted = [TopicPartition(*place) for place in partitions]
+        found = retrying(SECONDS)(lambda: fetch_committed(self._consumer, wanted))
         return {(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
 
     def _begin(self, partitions: Sequence[Partition]) -> Offsets:

@@ -26,7 +26,6 @@ from jobs.notifier.text import text_of, title_of
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Glob = Annotated[str, Field(min_length=1)]
 LINK_FIELDS = ("topic", "id", "machine")
-WEEK_NANO = 7 * 86_400 * 10**9
 
 
 class Match(Declared):
@@ -59,9 +58,12 @@ class Route(Declared):
 
     @model_validator(mode="after")
     def _ends_quiet_hours(self) -> Self:
-        hold_until(self.quiet, 0)
-        hold_until(self.quiet, WEEK_NANO // 2)
+        self.hold_until(0)  # of a week that begins at any time, the quiet hours are the same
         return self
+
+    def hold_until(self, time_unix_nano: int) -> int:
+        """Until when what has this time waits because of quiet hours; the time itself if it doesn't."""
+        return hold_until(self.quiet, time_unix_nano)
 
     def takes(self, notice: Notice) -> bool:
         """Whether a notice takes this route."""
@@ -125,7 +127,7 @@ class Routing(Declared):
     def plan(self, notice: Notice, source: Source, known: Deliveries) -> Iterator[Delivery]:
         """The deliveries that a notice makes, one for a channel, without those that are known."""
         for channel, hold in self._channels_of(notice, known).items():
-            delivery = self._delivery(notice, source, channel, hold, known)
+            delivery = self.delivery(notice, source, channel, hold, known)
             if not known.knows(delivery.key):
                 yield delivery
 
@@ -133,7 +135,7 @@ class Routing(Declared):
         """The channels that a notice goes to, and until when it waits for quiet hours: the shortest of its routes."""
         time, holds = notice.told.time_unix_nano, dict[str, int]()
         for route in self.routes_of(notice):
-            hold = hold_until(route.quiet, time)
+            hold = route.hold_until(time)
             for channel in route.channels:
                 if route.updates or _must_be_told(notice, channel, known):
                     holds[channel] = min(hold, holds.get(channel, hold))
@@ -144,7 +146,8 @@ class Routing(Declared):
                     holds[channel] = known.held_until(channel, notice.thread, time)
         return holds
 
-    def _delivery(self, notice: Notice, source: Source, channel: str, hold: int, known: Deliveries) -> Delivery:
+    def delivery(self, notice: Notice, source: Source, channel: str, hold: int, known: Deliveries) -> Delivery:
+        """A notice for one channel, whatever the routes say."""
         title, link, thread = title_of(notice), self.link_of(notice), known.thread(channel, notice.thread)
         return Delivery(
             id=notice.id,

@@ -18,6 +18,7 @@ from connectors.kafka import admin
 from connectors.kafka.client import fetch_committed, open_consumer
 from connectors.kafka.offsets import Log, missing
 from connectors.kafka.reader import read_records
+from connectors.kafka.retries import retrying
 from infra.contract.topics import TopicMap, load_topics
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
@@ -29,7 +30,7 @@ from tests.integration.conftest import free_ports
 from tests.unit.jobs.notifier.receivers import MailServer, WebServer
 from tests.waiting import until
 
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = 90
 READ = ("incidents", "alerts", "novelties")
 
 
@@ -86,7 +87,7 @@ class Office:
 
         def has_begun() -> bool:
             with open_consumer({"bootstrap.servers": self.bootstrap}, self.settings.query_of("notifier")) as consumer:
-                return all(one.offset >= 0 for one in fetch_committed(consumer, wanted))
+                return all(one.offset >= 0 for one in retrying(30)(lambda: fetch_committed(consumer, wanted)))
 
         until(has_begun, DEADLINE_SECONDS, "the notifier does not begin", pause=0.1)
 
