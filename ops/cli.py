@@ -21,7 +21,7 @@ class Commands(LazyGroup):
         "inventory": LazyCommand("ops.commands.inventory", "Load and show the facts of machines."),
         "archive": LazyCommand("ops.commands.archive", "Maintain the Delta tables of the archive."),
         "detector": LazyCommand("ops.commands.detector", "Give the detector feedback, resets and suppression rules."),
-        "notifier": LazyCommand("ops.commands.notifier", "Check a file of routes, see what it would send, send a test."),
+        "notifier": LazyCommand("ops.commands.notifier", "Check a file of routes, see what it sends, send a test."),
         "rejected": LazyCommand("ops.commands.rejected", "Dead letters: list, show and retry them."),
         "simulate": LazyCommand("ops.simulator.cli", "Simulate a telco cloud with faults on demand."),
         "host": LazyCommand("ops.commands.host", "Send this machine's metrics and log lines to Kafka."),

@@ -27,7 +27,7 @@ from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
 from ops.launcher import topics_of
 
-app = typer.Typer(help="Check a file of routes, see what it would send, send a test.", no_args_is_help=True)
+app = typer.Typer(help="Check a file of routes, see what it sends, send a test.", no_args_is_help=True)
 TAIL = 200  # offsets of the topic among which the latest incident is looked for
 TOPIC = "incidents"
 

@@ -37,7 +37,7 @@
 {{/* The claim of a job's home; empty if everything is in an object store, or the job keeps nothing. */}}
 {{- define "kappa.claim" -}}
 {{- $storage := .root.Values.storage -}}
-{{- if or (eq .component "indexer") (and $storage.checkpoints $storage.delta) -}}
+{{- if or (has .component (list "indexer" "notifier")) (and $storage.checkpoints $storage.delta) -}}
 {{- else if $storage.existingClaim -}}
 {{ $storage.existingClaim }}
 {{- else -}}

@@ -1,4 +1,4 @@
-"""The notifier against a real broker, SMTP server and HTTP server: none lost, none twice, whatever is killed or down."""
+"""The notifier against real servers (Kafka, SMTP, HTTP): none lost, none twice, whatever is killed or down."""
 
 import random
 import time
@@ -30,9 +30,14 @@ def test_each_goes_out_once_and_a_thread_is_one(office: Office):
 
     wanted = [notice(novelty("n1"), "novelties").id, *(notice(one).id for one in life), notice(alert(), "alerts").id]
     assert sorted(office.mail.ids) == sorted(office.web.ids) == sorted(wanted)
-    assert {tuple(states) for states in office.states().values()} == {("planned", "sending", "sent"), ("sending", "sent")}
+    assert {tuple(states) for states in office.states().values()} == {
+        ("planned", "sending", "sent"),
+        ("sending", "sent"),
+    }
 
-    start, update, end = (mail for mail in office.mail.mails if "hv-1" in mail.get_content() and "i1" in mail.get_content())
+    start, update, end = (
+        mail for mail in office.mail.mails if "hv-1" in mail.get_content() and "i1" in mail.get_content()
+    )
     assert start["Subject"] == "[warning] Incident started: cpu on vm-1 is 0.9; expected 0.1 to 0.3"
     assert "Where: vm-1 (site lund, hypervisor hv-1, tenant a, role upf)" in start.get_content()
     assert (update["References"], end["References"]) == (start["Message-ID"],) * 2
@@ -127,11 +132,11 @@ def test_a_second_notifier_fences_the_first(office: Office):
         office.send("alerts", orjson.dumps({"watermark_unix_nano": START}))
         return first.done()
 
-    with pytest.raises(UserError, match="another notifier took over"), office.notifier(routing) as first:
-        with office.notifier(routing):
-            until(is_fenced, DEADLINE_SECONDS, "the first one is not fenced", pause=0.2)
-            office.send("incidents", incident("i1"))
-            office.wait_until_done(2)
+    is_refused = pytest.raises(UserError, match="another notifier took over")
+    with is_refused, office.notifier(routing) as first, office.notifier(routing):
+        until(is_fenced, DEADLINE_SECONDS, "the first one is not fenced", pause=0.2)
+        office.send("incidents", incident("i1"))
+        office.wait_until_done(2)
     assert office.mail.ids == office.web.ids == [notice(incident("i1")).id]
 
 

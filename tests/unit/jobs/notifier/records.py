@@ -23,7 +23,9 @@ CHANNELS: dict[str, Any] = {
 }
 
 
-def incident(name: str = "i1", phase: str = "start", second: int = 0, machines: int = 1, **fields: Any) -> dict[str, Any]:
+def incident(
+    name: str = "i1", phase: str = "start", second: int = 0, machines: int = 1, **fields: Any
+) -> dict[str, Any]:
     """A record of `incidents`: vm-1, vm-2 and so on, each with one novelty."""
     members = [
         {"novelty": f"n{n}", "machine": f"vm-{n}", "verdict": "anomaly", "since_unix_nano": START, "score": 30.0}
