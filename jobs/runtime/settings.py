@@ -30,7 +30,7 @@ class Settings(KafkaSecurity):
         "kappa", pattern=r"^[a-z0-9][a-z0-9_-]{0,52}$"
     )  # name of compose's project, or the chart's release
     topics_file: Path | None = None  # default: infra/topics.yaml
-    optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # that run too, separated by commas: rules, notifier
+    optional_jobs: Annotated[tuple[str, ...], NoDecode] = ()  # that run too, separated by commas: notifier, rules
     # small: `kappa run all` is one process with one Spark application, instead of a process for each application.
     profile: Literal["standard", "small"] = "standard"
     # Whose topics, checkpoints, tables and indices.
