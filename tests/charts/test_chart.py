@@ -73,6 +73,7 @@ def test_the_manifests_are_kubernetes(example):
         ("storage.checkpoints=s3a://bucket", "storage.delta: is missing"),
         ("spark.mode=kubernetes", "ReadWriteOnce"),
         ("simulator.faults={nonsense}", "faults"),
+        ("jobs.notifier.enabled=true", "notifier.routes: is missing"),
     ],
 )
 def test_a_wrong_value_is_refused_with_a_message_that_names_it(wrong, message):
@@ -166,6 +167,31 @@ def test_a_generation_scales_by_the_topics_that_its_jobs_write():
 def test_the_toolbox_knows_whether_it_reaches_checkpoints_and_tables(storage, shared):
     environment = _environment(_deployments(*storage)["kappa-toolbox"])
     assert environment["KAPPA_STORAGE_SHARED"] == shared and environment["KAPPA_PLATFORM"] == "kubernetes"
+
+
+def _notifier(*arguments):
+    """The container of the notifier, its volumes, and the routes that it gets."""
+    manifests = _manifests("--set", "notifier.routes=routes: []", "--set", "notifier.secret=oncall", *arguments)
+    (routes,) = [m["data"]["routes.yaml"] for m in manifests if m["metadata"]["name"] == "kappa-routes"]
+    pods = {pod["metadata"]["labels"]["app.kubernetes.io/component"]: pod["spec"] for pod in _pods(manifests)}
+    pod = pods["all" if "profile=small" in arguments else "notifier"]
+    return pod["containers"][0], {volume["name"]: volume for volume in pod["volumes"]}, routes
+
+
+@pytest.mark.parametrize("arguments", [("--set", "jobs.notifier.enabled=true"), ("--set", "profile=small")])
+def test_the_notifier_has_its_routes_and_the_secrets_that_they_name(arguments):
+    container, volumes, routes = _notifier(*arguments)
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+    (mount,) = [one for one in container["volumeMounts"] if one["name"] == "routes"]
+    assert environment["KAPPA_NOTIFIER_ROUTES"] == f"{mount['mountPath']}/routes.yaml"
+    assert volumes["routes"]["configMap"] == {"name": "kappa-routes"} and routes.strip() == "routes: []"
+    assert container["envFrom"] == [{"secretRef": {"name": "oncall"}}]
+
+
+def test_the_notifier_keeps_nothing_and_needs_no_spark():
+    container, volumes, _ = _notifier("--set", "jobs.notifier.enabled=true")
+    assert volumes["home"] == {"name": "home", "emptyDir": {}}
+    assert not [variable for variable in container["env"] if "SPARK" in variable["name"]]
 
 
 def test_a_job_may_end_its_batch_before_it_is_killed():
