@@ -10,7 +10,8 @@ import yaml
 from prometheus_client import REGISTRY
 
 import jobs.indexer.indexer
-import jobs.runtime.metrics  # noqa: F401 both register their metrics
+import jobs.notifier.notifier
+import jobs.runtime.metrics  # noqa: F401 they register their metrics
 
 GRAFANA = Path("infra/grafana")
 DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
