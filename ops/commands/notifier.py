@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +13,8 @@ import orjson
 import typer
 from confluent_kafka import KafkaException
 
-from connectors.kafka.reader import read_records
-from infra.contract.dead_letters import Source
+from connectors.kafka.reader import read_topic
+from infra.contract.dead_letters import InvalidRecordError, Source
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.notifier.channels.channel import DeliveryError
@@ -21,15 +22,14 @@ from jobs.notifier.deliveries import Deliveries
 from jobs.notifier.delivery import Delivery
 from jobs.notifier.example import EXAMPLE, example_places
 from jobs.notifier.intake import Whereabouts
-from jobs.notifier.notice import Notice, read_notice
+from jobs.notifier.notice import Notice, Topic, read_notice
 from jobs.notifier.routes import Route, Routing, load_routing
-from jobs.runtime.logs import configure_logs
 from jobs.runtime.settings import Settings, load_settings
 from ops.launcher import topics_of
 
 app = typer.Typer(help="Check a file of routes, see what it sends, send a test.", no_args_is_help=True)
 TAIL = 200  # offsets of the topic among which the latest incident is looked for
-TOPIC = "incidents"
+TOPIC: Topic = "incidents"
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of routes, as KAPPA_NOTIFIER_ROUTES names it.")]
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
@@ -91,7 +91,6 @@ def test(
     if faults := [fault for name in names for fault in routing.channels[name].faults()]:
         raise UserError(faults[0])
     settings = load_settings(kafka_bootstrap=bootstrap)
-    configure_logs(settings)
     notice, source = _notice(routing, settings, example=example)
     outcomes = {name: _send(routing, name, _delivery(routing, notice, source)) for name in names}
     lines = (f"{name}: {reason or 'taken'}" for name, reason in outcomes.items())
@@ -140,22 +139,28 @@ def _preview(notice: Notice, route: Route) -> Preview:
 
 def _notice(routing: Routing, settings: Settings, *, example: bool) -> tuple[Notice, Source]:
     """The latest incident, or the made-up one if there is none."""
-    record, topics = EXAMPLE, topics_of(settings)
-    whereabouts: Any = example_places
-    if not example and (latest := _latest(settings, topics)):
-        record, whereabouts = latest, _whereabouts(settings, topics)
-    source = Source("example" if record is EXAMPLE else topics[TOPIC].name, 0, 0, 0)
-    return read_notice(TOPIC, orjson.dumps(record), whereabouts, routing.critical_machines), source
+    latest = None if example else _latest(routing, settings, topics_of(settings))
+    if latest:
+        return latest
+    notice = read_notice(TOPIC, orjson.dumps(EXAMPLE), example_places, routing.critical_machines)
+    return notice, Source("example", 0, 0, 0)
 
 
-def _latest(settings: Settings, topics: TopicMap) -> dict[str, Any] | None:
+def _latest(routing: Routing, settings: Settings, topics: TopicMap) -> tuple[Notice, Source] | None:
+    topic = topics[TOPIC].name
     try:
-        records: Iterable[tuple[int, dict[str, Any]]] = read_records(settings.kafka_bootstrap, topics[TOPIC].name, TAIL)
-        return max((record for _, record in records), key=lambda record: record["time_unix_nano"], default=None)
+        values = [message.value() or b"" for message in read_topic(settings.kafka_bootstrap, topic, TAIL)]
+        whereabouts = _whereabouts(settings, topics) if values else example_places
     except KafkaException as error:
         raise UserError(
             f"KAPPA_KAFKA_BOOTSTRAP={settings.kafka_bootstrap}: no Kafka broker answers; correct it, or say --example"
         ) from error
+    found: list[Notice] = []
+    for value in values:
+        with suppress(InvalidRecordError):  # the notifier makes a dead letter of it
+            found.append(read_notice(TOPIC, value, whereabouts, routing.critical_machines))
+    newest = max(found, key=lambda notice: notice.told.time_unix_nano, default=None)
+    return (newest, Source(topic, 0, 0, 0)) if newest else None
 
 
 def _whereabouts(settings: Settings, topics: TopicMap) -> Whereabouts:

@@ -1,15 +1,27 @@
 """The notifier against real servers (Kafka, SMTP, HTTP): none lost, none twice, whatever is killed or down."""
 
+import os
 import random
+import subprocess
+import sys
 import time
+import urllib.request
 
 import orjson
 import pytest
+import yaml
+from confluent_kafka import TopicPartition
 
+from connectors.kafka import admin
 from connectors.kafka.reader import read_records
 from infra.contract.schemas import NOTIFICATIONS
+from infra.contract.topics import load_topics
 from infra.errors import UserError
-from jobs.notifier.notifier import NOT_DELIVERED
+from jobs.notifier.notifier import LOST_RECORDS, NOT_DELIVERED
+from jobs.notifier.routes import load_routing
+from jobs.runtime.settings import Settings
+from jobs.table import JOBS
+from tests.integration.conftest import free_ports
 from tests.integration.jobs.notifier.conftest import DEADLINE_SECONDS, Office
 from tests.unit.jobs.notifier.records import SECOND, START, alert, incident, notice, novelty
 from tests.waiting import until
@@ -147,3 +159,64 @@ def test_states_are_as_their_schema_says(office: Office):
     records = [record for _, record in read_records(office.bootstrap, office.topics["notifications"].name)]
     assert set().union(*records) <= set(NOTIFICATIONS.names)
     assert all("record" not in record for record in records if record["state"] == "sent")
+
+
+def test_what_retention_has_deleted_before_it_was_read_is_a_dead_letter_with_its_offsets(office: Office):
+    routing = office.routing({"name": "all", "channels": ["web"]})
+    with office.notifier(routing):
+        pass
+    office.send("incidents", *(incident(f"i{n}") for n in range(5)))
+    topic = office.topics["incidents"].name
+    for deletion in office.log.admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        deletion.result()
+    with office.notifier(routing):
+        office.wait_until_done(2)
+    assert office.web.ids == [notice(incident(f"i{n}")).id for n in (3, 4)]
+    (letter,) = office.rejected()
+    assert (letter["code"], letter["events"]) == (LOST_RECORDS, 3)
+    assert letter["source"] == {
+        "topic": topic, "partition": 0, "offset": 0, "last_offset": 2, "timestamp_unix_milli": 0
+    }  # fmt: skip
+
+
+def test_the_command_runs_it_says_what_it_does_and_no_secret_and_stops_in_order(broker, office: Office, tmp_path):
+    topics = load_topics()
+    admin.apply(
+        admin.connect(broker.address), [topics[key] for key in (*JOBS["notifier"].reads, *JOBS["notifier"].writes)]
+    )
+    office.topics, office.settings = topics, Settings(kafka_bootstrap=broker.address)
+    routes = {
+        "channels": {"hook": {"kind": "webhook", "url_env": "HOOK_URL", "token_env": "HOOK_TOKEN"}},
+        "routes": [{"name": "all", "channels": ["hook"]}],
+    }
+    file, port = tmp_path / "routes.yaml", free_ports(1)
+    file.write_text(yaml.safe_dump(routes))
+    environment = {
+        **os.environ, "KAPPA_KAFKA_BOOTSTRAP": broker.address, "KAPPA_HOME": str(tmp_path), "KAPPA_LOG_LEVEL": "debug",
+        "KAPPA_NOTIFIER_ROUTES": str(file), "KAPPA_METRICS_PORT": str(port),
+        "HOOK_URL": f"{office.web.url}/hunter2", "HOOK_TOKEN": "s3cret",
+    }  # fmt: skip
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "ops.cli", "run", "notifier"], env=environment, stderr=log)
+    try:
+        office.wait_for_begin(load_routing(file))
+        office.web.status = 500
+        office.send("incidents", incident("i1"))
+        until(lambda: office.counts()["failed"] == 1, DEADLINE_SECONDS, "no attempt failed", pause=0.1)
+        office.web.status = 204
+        office.wait_until_done(1)
+        metrics = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+        assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz").read() == b"ok\n"
+    finally:
+        process.terminate()
+        code = process.wait(DEADLINE_SECONDS)
+    assert code == 0
+    shown = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if 'channel="hook"' in line)
+    assert shown['kappa_notifier_sent_total{channel="hook"}'] == "1.0"
+    assert float(shown['kappa_notifier_failed_total{channel="hook"}']) >= 1
+    assert shown['kappa_notifier_pending{channel="hook"}'] == shown['kappa_notifier_failing{channel="hook"}'] == "0.0"
+    said = (tmp_path / "log").read_text()
+    assert '"event": "notification failed"' in said and "HTTP 500" in said
+    assert office.web.headers[0]["authorization"] == "Bearer s3cret"
+    assert "hunter2" not in said and "s3cret" not in said
+    assert "hunter2" not in str([record for _, record in read_records(office.bootstrap, "notifications")])

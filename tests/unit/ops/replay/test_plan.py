@@ -35,6 +35,13 @@ def test_a_generation_runs_the_job_and_all_that_follow_it(planned):
     assert planned(job="statistics").jobs == ("statistics", *FOLLOWERS)
 
 
+def test_a_replay_tells_nobody_again_what_has_long_happened():
+    settings = Settings(optional_jobs="notifier,rules")
+    found = plan(Request("v3", "enrichment"), settings, Registry(), OneRecordASecond())
+    assert "rules" in found.jobs and "notifier" not in found.jobs
+    found.check_runs("notifier")  # but once it is promoted, people may hear of it
+
+
 def test_earliest_to_follow_reads_all_and_never_ends(planned):
     found = planned()
     assert found.replay.start == {("statistics", 0): 10, ("statistics", 1): 10}
