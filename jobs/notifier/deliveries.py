@@ -88,7 +88,7 @@ class Deliveries:
             for thread, one in first.items()
             if hold[thread] <= now_unix_nano and self._retry_at.get(one.key, clock) <= clock
         )
-        return min(ready, key=lambda one: (one.place_in_thread, one.id), default=None)
+        return min(ready, key=lambda one: one.place_in_thread, default=None)
 
     def retry_later(self, delivery: Delivery, clock: float) -> None:
         """Let a delivery that has failed wait for its next attempt."""
