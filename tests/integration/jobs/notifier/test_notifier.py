@@ -220,3 +220,18 @@ def test_the_command_runs_it_says_what_it_does_and_no_secret_and_stops_in_order(
     assert office.web.headers[0]["authorization"] == "Bearer s3cret"
     assert "hunter2" not in said and "s3cret" not in said
     assert "hunter2" not in str([record for _, record in read_records(office.bootstrap, "notifications")])
+
+
+def test_through_a_kill_of_the_broker_none_is_lost_and_at_most_one_a_channel_is_repeated(broker, office: Office):
+    records = [incident(f"i{n}", second=n) for n in range(8)]
+    wanted = {notice(record).id for record in records}
+    with office.notifier(office.routing()):
+        office.mail.seconds = office.web.seconds = 0.1
+        office.send("incidents", *records)
+        until(lambda: len(office.web.ids) > 2, DEADLINE_SECONDS, "nothing is sent", pause=0.01)
+        broker.kill()
+        broker.spawn()
+        until(broker.ready, DEADLINE_SECONDS, "the broker does not answer")
+        office.wait_until_done(2 * len(wanted))
+    for received in (office.mail.ids, office.web.ids):
+        assert set(received) == wanted and len(received) <= len(wanted) + 1
