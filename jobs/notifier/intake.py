@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
@@ -13,11 +12,11 @@ from connectors.kafka.client import fetch_committed, make_admin, make_consumer
 from connectors.kafka.offsets import Log, latest_offsets
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
-from infra.contract.dead_letters import Source
+from infra.contract.dead_letters import InvalidRecordError, Source
 from infra.contract.inventory import PLACES
 from infra.contract.offsets import Offsets, Partition
-from infra.contract.watermarks import FIELD
 from jobs.notifier.notice import Places
+from jobs.runtime.intake import parse, watermark_in
 from jobs.runtime.metrics import LAG
 from jobs.runtime.shard_state import Message
 
@@ -155,13 +154,14 @@ class Whereabouts:
         self._read[place] = (polled.offset() or 0) + (error is None)
         if error is None:
             try:
-                self._learn(orjson.loads(polled.value() or b""))
-            except (ValueError, KeyError, TypeError, AttributeError):
+                self._learn(_received(polled))
+            except (InvalidRecordError, KeyError, TypeError, ValueError, AttributeError):
                 return  # the job that works with this topic says what is wrong with it
 
-    def _learn(self, record: dict[str, Any]) -> None:
-        if (watermark := record.get(FIELD)) is not None:
-            self.event_time = max(self.event_time, int(watermark))
+    def _learn(self, message: Message) -> None:
+        record = parse(message.value)
+        if (watermark := watermark_in(record, message)) is not None:
+            self.event_time = max(self.event_time, watermark)
             return
         facts, time_unix_nano = record.get("inventory") or {}, int(record["time_unix_nano"])
         places = {name: str(fact) for name in PLACES if (fact := facts.get(name))}

@@ -19,8 +19,6 @@ from prometheus_client import Counter, Gauge
 from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
 from infra.contract.offsets import Partition
 from infra.contract.topics import TopicMap, in_nanoseconds
-from infra.contract.watermarks import is_watermark, watermark_of
-from infra.errors import UserError
 from jobs.notifier.couriers import Couriers
 from jobs.notifier.deliveries import Deliveries
 from jobs.notifier.delivery import Delivery
@@ -28,7 +26,7 @@ from jobs.notifier.intake import Intake, Whereabouts
 from jobs.notifier.journal import Interrupted, Journal
 from jobs.notifier.notice import TOPICS, Topic, read_notice
 from jobs.notifier.routes import Routing
-from jobs.runtime.intake import parse
+from jobs.runtime.intake import NANO_PER_MILLI, checked_time, parse, watermark_in
 from jobs.runtime.metrics import observe_watermark
 from jobs.runtime.settings import Settings
 from jobs.runtime.shard_state import Message
@@ -153,13 +151,14 @@ class Notifier:
         return planned
 
     def _deliveries_of(self, message: Message) -> Iterable[Delivery]:
-        record = parse(message.value)
-        if is_watermark(record):
-            self._see(_watermark(record))
+        if (watermark := watermark_in(parse(message.value), message)) is not None:
+            self._see(watermark)
             return ()
-        topic = self._topics[message.source.topic]
-        notice = read_notice(topic, message.value or b"", self._whereabouts, self._routing.critical_machines)
-        self._see(notice.told.time_unix_nano)
+        topic, critical = self._topics[message.source.topic], self._routing.critical_machines
+        notice = read_notice(topic, message.value or b"", self._whereabouts, critical)
+        # One time that is far ahead would give up and forget everything else.
+        latest = (message.source.timestamp_unix_milli + 1) * NANO_PER_MILLI
+        self._see(checked_time("time_unix_nano", notice.told.time_unix_nano, latest))
         return list(self._routing.plan(notice, message.source, self._deliveries))
 
     def _see(self, event_time: int) -> None:
@@ -217,13 +216,6 @@ class Notifier:
             holds = [one.hold_until_unix_nano > now for one in self._deliveries.open(channel)]
             HELD.labels(channel).set(sum(holds))
             PENDING.labels(channel).set(len(holds) - sum(holds))
-
-
-def _watermark(record: Letter) -> int:
-    try:
-        return int(watermark_of(record) or 0)
-    except (UserError, TypeError, ValueError) as error:
-        raise InvalidRecordError("not_expected", f"watermark: {error}") from None
 
 
 def _given_up(delivery: Delivery) -> Letter:

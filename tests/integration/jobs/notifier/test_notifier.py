@@ -37,7 +37,7 @@ def test_each_goes_out_once_and_a_thread_is_one(office: Office):
         life = [incident("i1"), incident("i1", "update", 10, machines=2), incident("i1", "end", 200, machines=2)]
         office.send("incidents", *life, life[0], life[2])  # two of them again
         office.send("alerts", alert("a1"), orjson.dumps({"watermark_unix_nano": START + 10 * SECOND}), alert("a1"))
-        office.send("incidents", b"{", orjson.dumps({"id": "i2"}))
+        office.send("incidents", b"{", orjson.dumps({"id": "i2"}), incident("i3", time_unix_nano=4 * START))
         office.wait_until_done(10)
 
     wanted = [notice(novelty("n1"), "novelties").id, *(notice(one).id for one in life), notice(alert(), "alerts").id]
@@ -59,6 +59,7 @@ def test_each_goes_out_once_and_a_thread_is_one(office: Office):
     assert {event["source"] for event in told} == {f"/kappa/{office.topics['incidents'].name}"}
 
     assert sorted((letter["stage"], letter["code"]) for letter in office.rejected()) == [
+        ("notifier", "ahead"),
         ("notifier", "not_expected"),
         ("notifier", "not_json"),
     ]

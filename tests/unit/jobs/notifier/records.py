@@ -11,7 +11,7 @@ from jobs.notifier.notice import Notice, Places, Topic, read_notice
 from jobs.notifier.routes import Routing
 
 SECOND = 10**9
-START = 1_790_000_000 * SECOND  # Monday, 2026-09-21, 14:13:20 UTC
+START = 1_727_100_800 * SECOND  # Monday, 2024-09-23, 14:13:20 UTC: before any clock
 SOURCE = Source("incidents", 0, 7, START // 10**6)
 PLACES: dict[str, Places] = {
     "vm-1": {"site": "lund", "hypervisor": "hv-1", "tenant": "a", "role": "upf"},

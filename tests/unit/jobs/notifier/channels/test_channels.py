@@ -102,7 +102,7 @@ def test_a_webhook_gets_a_cloud_event(web):
         "source": "/kappa/incidents",
         "type": "kappa.notification.start",
         "subject": delivery().thread,
-        "time": "2026-09-21T14:13:20Z",
+        "time": "2024-09-23T14:13:20Z",
         "datacontenttype": "application/json",
         "severity": "warning",
     }
