@@ -1,0 +1,80 @@
+"""Reads that are shared: a source is asked once for all pages that are open, and a slow one holds up no page."""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from typing import Any, TypeVar
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+T = TypeVar("T")
+
+READ_SECONDS = Histogram("kappa_console_read_seconds", "Duration of a read from a source", ("source",))
+FAILURES = Counter("kappa_console_failed_reads", "Reads from a source that failed or took too long", ("source",))
+MOST_KEPT = 500  # results, each of another question
+WORKERS = 8
+
+_log = structlog.get_logger(__name__)
+
+
+class SourceDown(Exception):
+    """A source can't be read now; the views that need it say so, and the others go on."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source, self.reason = source, reason
+
+
+class SharedReads:
+    """Runs the reads of one source in threads of its own; equal questions within `fresh_seconds` share an answer."""
+
+    def __init__(self, source: str, patience_seconds: float, fresh_seconds: float) -> None:
+        self._source, self._patience, self._fresh = source, patience_seconds, fresh_seconds
+        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix=f"read-{source}")
+        self._lock = threading.Lock()
+        self._reads: dict[Hashable, tuple[float, Future[Any]]] = {}
+
+    def read(self, question: Hashable, ask: Callable[[], T]) -> T:
+        """The answer that `ask` gives. Raises SourceDown if it fails, or takes longer than the patience."""
+        try:
+            answer: T = self._begun(question, ask).result(self._patience)
+        except NotInTime:
+            reason = f"has not answered within {self._patience:g} s"
+        except SourceDown:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+        else:
+            return answer
+        FAILURES.labels(self._source).inc()
+        _log.warning("source is down", source=self._source, error=reason)
+        raise SourceDown(self._source, reason)
+
+    def _begun(self, question: Hashable, ask: Callable[[], T]) -> Future[T]:
+        with self._lock:
+            begun, future = self._reads.get(question, (0.0, None))
+            # A read that hangs is waited for again, not begun again.
+            if future is not None and (not future.done() or time.monotonic() - begun < self._fresh):
+                return future
+            self._forget()
+            future = self._threads.submit(self._timed, ask)
+            self._reads[question] = time.monotonic(), future
+            return future
+
+    def _timed(self, ask: Callable[[], T]) -> T:
+        with READ_SECONDS.labels(self._source).time():
+            return ask()
+
+    def _forget(self) -> None:
+        """Drop what is no longer fresh."""
+        if len(self._reads) < MOST_KEPT:
+            return
+        old = time.monotonic() - self._fresh
+        self._reads = {key: one for key, one in self._reads.items() if one[0] > old or not one[1].done()}
+
+    def close(self) -> None:
+        """Begin no more reads; those that hang end with the process."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
