@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 READ_SECONDS = Histogram("kappa_console_read_seconds", "Duration of a read from a source", ("source",))
 FAILURES = Counter("kappa_console_failed_reads", "Reads from a source that failed or took too long", ("source",))
 MOST_KEPT = 500  # results, each of another question
-WORKERS = 8
+MOST_WAITING = 16  # threads that wait for one source
 
 _log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ class SharedReads:
 
     def __init__(self, source: str, patience_seconds: float, fresh_seconds: float) -> None:
         self._source, self._patience, self._fresh = source, patience_seconds, fresh_seconds
-        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix=f"read-{source}")
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._lock = threading.Lock()
         self._reads: dict[Hashable, tuple[float, Future[Any]]] = {}
 
@@ -59,14 +59,25 @@ class SharedReads:
             # A read that hangs is waited for again, not begun again.
             if future is not None and (not future.done() or time.monotonic() - begun < self._fresh):
                 return future
+            if not self._waiting.acquire(blocking=False):
+                raise SourceDown(self._source, f"{MOST_WAITING} reads are waiting for it")
             self._forget()
-            future = self._threads.submit(self._timed, ask)
+            future = Future()
             self._reads[question] = time.monotonic(), future
-            return future
+        # A daemon: the process ends without waiting for a server that hangs.
+        threading.Thread(target=self._answer, args=(future, ask), name=f"read-{self._source}", daemon=True).start()
+        return future
 
-    def _timed(self, ask: Callable[[], T]) -> T:
-        with READ_SECONDS.labels(self._source).time():
-            return ask()
+    def _answer(self, future: Future[T], ask: Callable[[], T]) -> None:
+        try:
+            with READ_SECONDS.labels(self._source).time():
+                found = ask()
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(found)
+        finally:
+            self._waiting.release()
 
     def _forget(self) -> None:
         """Drop what is no longer fresh."""
@@ -74,7 +85,3 @@ class SharedReads:
             return
         old = time.monotonic() - self._fresh
         self._reads = {key: one for key, one in self._reads.items() if one[0] > old or not one[1].done()}
-
-    def close(self) -> None:
-        """Begin no more reads; those that hang end with the process."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
