@@ -13,7 +13,7 @@ from infra.contract.topics import load_topics
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops import launcher
-from ops.console.reads import SharedReads, SourceDown
+from ops.console.reads import SharedReads
 from ops.console.settings import ConsoleSettings
 from ops.dead_letters import OriginalLostError, read_original
 from ops.replay.registry import Registry
@@ -50,8 +50,10 @@ class Sources:
         topics, found = launcher.topics_of(self.settings), {}
         for job in JOBS.enabled(self.settings.optional_jobs):
             for query, read in JOBS[job].reads_of(topics).items():
-                ends = self._log.ends([topic.name for topic in read])
-                found[query] = missing(self._log.committed(self.settings.query_of(query), ends), ends)
+                names = [topic.name for topic in read]
+                ends, starts = self._log.ends(names), self._log.starts(names)
+                committed = self._log.committed(self.settings.query_of(query), ends)
+                found[query] = missing({at: max(offset, starts[at]) for at, offset in committed.items()}, ends)
         return found
 
     def samples(self, application: str) -> list[Sample]:
@@ -110,6 +112,3 @@ class Sources:
     def check(self) -> None:
         """Raises UserError if the topic map or the settings can't be used; asks no server."""
         JOBS.check(load_topics(self.settings.topics_file))
-
-
-__all__ = ["ELASTICSEARCH", "KAFKA", "Sample", "SourceDown", "Sources"]

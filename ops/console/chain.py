@@ -1,0 +1,84 @@
+"""The view of the chain: its jobs as a graph and a table, with the lag and what is wrong."""
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from infra.contract.jobs import Job
+from infra.contract.topics import TopicMap
+from jobs.table import JOBS
+from ops import launcher
+from ops.console.graph import Graph, layout
+from ops.console.health import JobMetrics, problems
+from ops.console.reads import SourceDown
+from ops.console.sources import Sample, Sources
+
+View = dict[str, Any]
+
+
+def chain(sources: Sources, _: object = None) -> View:
+    """Each query of the running jobs; `down` names the sources that can't be read."""
+    topics = launcher.topics_of(sources.settings)
+    jobs = [JOBS[name] for name in JOBS.enabled(sources.settings.optional_jobs)]
+    down: list[dict[str, str]] = []
+    lags = _lags(sources, down)
+    samples = {name: _samples(sources, name, down) for name in sources.applications}
+    rows = [row for job in jobs for row in _rows(job, topics, lags, samples.get(_process(sources, job)))]
+    return {
+        "generation": sources.settings.generation,
+        "queries": rows,
+        "wrong": sum(bool(row["problems"]) for row in rows),
+        "down": down,
+    }
+
+
+def graph(view: View, topics: TopicMap) -> Graph:
+    """The chain's graph: a node for each job of the view."""
+    names = list(dict.fromkeys(row["job"] for row in view["queries"]))
+    return layout([JOBS[name] for name in names], topics)
+
+
+def _process(sources: Sources, job: Job) -> str:
+    """The application whose `/metrics` has a job: in the small profile one process has them all."""
+    return sources.applications[0] if sources.settings.profile == "small" else job.runs_in
+
+
+def _lags(sources: Sources, down: list[dict[str, str]]) -> dict[str, int]:
+    try:
+        return sources.lags()
+    except SourceDown as error:
+        down.append({"source": error.source, "reason": error.reason})
+        return {}
+
+
+def _samples(sources: Sources, application: str, down: list[dict[str, str]]) -> list[Sample] | None:
+    try:
+        return sources.samples(application)
+    except SourceDown as error:
+        down.append({"source": error.source, "reason": error.reason})
+        return None
+
+
+def _rows(job: Job, topics: TopicMap, lags: dict[str, int], samples: list[Sample] | None) -> list[View]:
+    return [
+        _row(job, query, [topic.name for topic in read], topics, lags.get(query), samples)
+        for query, read in job.reads_of(topics).items()
+    ]
+
+
+def _row(
+    job: Job, query: str, read: list[str], topics: TopicMap, lag: int | None, samples: list[Sample] | None
+) -> View:
+    metrics = None if samples is None else JobMetrics.of(samples, job.runs_in, job.name, query, job.sink)
+    last = metrics.last_batch if metrics else None
+    return {
+        "job": job.name,
+        "query": query,
+        "application": job.runs_in,
+        "reads": read,
+        "writes": [topics[key].name for key in job.writes] if job.sink == "kafka" else [job.sink],
+        "lag": lag,
+        "metrics": metrics and asdict(metrics),
+        "last_batch_age": None if last is None else max(0.0, time.time() - last),
+        "problems": [{**one._asdict(), "runbook": one.runbook} for one in problems(lag, metrics)],
+    }
