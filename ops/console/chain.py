@@ -1,13 +1,13 @@
 """The view of the chain: its jobs as a graph and a table, with the lag and what is wrong."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from jobs.table import JOBS
-from ops import launcher
 from ops.console.graph import Graph, layout
 from ops.console.health import JobMetrics, problems
 from ops.console.reads import SourceDown
@@ -16,19 +16,22 @@ from ops.console.sources import Sample, Sources
 View = dict[str, Any]
 
 
-def chain(sources: Sources, _: object = None) -> View:
+def chain(sources: Sources) -> View:
     """Each query of the running jobs; `down` names the sources that can't be read."""
-    topics = launcher.topics_of(sources.settings)
+    topics = sources.topics()
     jobs = [JOBS[name] for name in JOBS.enabled(sources.settings.optional_jobs)]
     down: list[dict[str, str]] = []
-    lags = _lags(sources, down)
-    samples = {name: _samples(sources, name, down) for name in sources.applications}
+    # Together: each that hangs takes its whole patience.
+    with ThreadPoolExecutor() as threads:
+        lag = threads.submit(_lags, sources, down)
+        samples = dict(threads.map(lambda name: (name, _samples(sources, name, down)), sources.applications))
+        lags = lag.result()
     rows = [row for job in jobs for row in _rows(job, topics, lags, samples.get(_process(sources, job)))]
     return {
         "generation": sources.settings.generation,
         "queries": rows,
         "wrong": sum(bool(row["problems"]) for row in rows),
-        "down": down,
+        "down": sorted(down, key=lambda one: one["source"]),
     }
 
 

@@ -9,11 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from connectors.kafka.offsets import Log, missing
 from connectors.sinks.elasticsearch import connect
-from infra.contract.topics import load_topics
+from infra.contract.topics import TopicMap, load_topics
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
-from ops import launcher
-from ops.console.reads import SharedReads
+from ops.console.reads import SharedReads, SourceDown
 from ops.console.settings import ConsoleSettings
 from ops.dead_letters import OriginalLostError, read_original
 from ops.replay.registry import Registry
@@ -35,7 +34,7 @@ class Sources:
 
     def __init__(self, settings: Settings, own: ConsoleSettings) -> None:
         self.settings, self._own = settings, own
-        self.applications = launcher.applications(settings)
+        self.applications = tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
         limits = own.patience_seconds, own.fresh_seconds
         self._kafka, self._elasticsearch = SharedReads(KAFKA, *limits), SharedReads(ELASTICSEARCH, *limits)
         self._jobs = {name: SharedReads(name, *limits) for name in self.applications}
@@ -47,7 +46,7 @@ class Sources:
         return self._kafka.read("lags", self._lags)
 
     def _lags(self) -> dict[str, int]:
-        topics, found = launcher.topics_of(self.settings), {}
+        topics, found = self.topics(), {}
         for job in JOBS.enabled(self.settings.optional_jobs):
             for query, read in JOBS[job].reads_of(topics).items():
                 names = [topic.name for topic in read]
@@ -109,6 +108,13 @@ class Sources:
         """The generations and the promotion."""
         return self._kafka.read("registry", lambda: Registry.read(self.settings.kafka_bootstrap))
 
+    def topics(self) -> TopicMap:
+        """The map of topics of the settings' generation. Raises UserError if it can't be read."""
+        return JOBS.topics_in(load_topics(self.settings.topics_file), self.settings.generation)
+
     def check(self) -> None:
-        """Raises UserError if the topic map or the settings can't be used; asks no server."""
-        JOBS.check(load_topics(self.settings.topics_file))
+        """Raises SourceDown if neither Kafka nor Elasticsearch answers."""
+        try:
+            self.registry()
+        except SourceDown:
+            self.search("incidents", size=0)
