@@ -16,10 +16,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from infra.errors import UserError
+from ops.console.errors import NotThere
 from ops.console.pages import environment
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
-from ops.console.views import PAGES, NotThere, Page
+from ops.console.views import PAGES, Page
 
 REQUEST_SECONDS = Histogram("kappa_console_request_seconds", "Duration of a request", ("page", "status"))
 STATIC = Path(__file__).parent / "static"
@@ -64,12 +65,12 @@ def _html(page: Page, sources: Sources) -> Callable[[Request], Response]:
             view = page.read(sources, arguments)
             more = page.more(view, sources, arguments)
         except SourceDown as error:
-            return _page(503, page.title, f"{error.source}: {error.reason}.", page.name)
+            return _page(503, page.title, f"{error.source}: {error.reason}.", _section(page))
         except NotThere as error:
-            return _page(404, page.title, str(error), page.name)
+            return _page(404, page.title, str(error), _section(page))
         except UserError as error:
-            return _page(400, page.title, str(error), page.name)
-        shown = {"view": view, "title": page.title, "here": page.name, "navigation": NAVIGATION, "arguments": arguments}
+            return _page(400, page.title, str(error), _section(page))
+        shown = {"view": view, "title": page.title, "here": _section(page), "navigation": NAVIGATION, "arguments": arguments}
         return HTMLResponse(_TEMPLATES.get_template(f"{page.name}.html").render(shown | more))
 
     return _timed(page, answer)
@@ -101,6 +102,11 @@ def _timed(page: Page, answer: Callable[[Request], Response]) -> Callable[[Reque
 
 def _arguments(request: Request) -> dict[str, str]:
     return {**request.query_params, **request.path_params}
+
+
+def _section(page: Page) -> str:
+    """The entry of the navigation to which a page belongs."""
+    return page.path.partition("/")[0]
 
 
 def _page(status: int, title: str, message: str, here: str = "") -> HTMLResponse:

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.console.chain import chain, graph
+from ops.console.incidents import incident, incidents
 from ops.console.sources import Sources
 
 Arguments = Mapping[str, str]  # of the query, and of the path
 View = dict[str, Any]
-
-
-class NotThere(Exception):
-    """What a page should show doesn't exist."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,7 @@ class Page:
 
     Attributes:
         path: of the page, below / and below /api/v1/.
-        name: of the template and of the entry in the navigation.
+        name: of the template.
         read: may raise SourceDown, NotThere, or UserError for an argument that can't be used.
     """
 
@@ -40,4 +37,6 @@ PAGES = (
         lambda sources, _: chain(sources),
         lambda view, sources, _: {"graph": graph(view, sources.topics())},
     ),
+    Page("incidents", "incidents", "Incidents", incidents),
+    Page("incidents/{id}", "incident", "Incident", incident),
 )
