@@ -38,5 +38,5 @@ PAGES = (
         lambda view, sources, _: {"graph": graph(view, sources.topics())},
     ),
     Page("incidents", "incidents", "Incidents", incidents),
-    Page("incidents/{id}", "incident", "Incident", incident),
+    Page("incidents/{id:path}", "incident", "Incident", incident),
 )
