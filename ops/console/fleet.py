@@ -1,7 +1,7 @@
 """The view of the fleet: a heat map of machines and time, aggregated by Elasticsearch, and what is open now."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from infra.contract.topics import parse_duration
 from infra.errors import UserError
@@ -20,6 +20,8 @@ SORTS: dict[str, dict[str, str]] = {
     "count": {"_count": "desc"},
     "name": {"_key": "asc"},
 }
+# Of a verdict in a cell; of several the first one.
+MARKS = {"gone": "×", "silence": "–", "new_entity": "+", "state_change": "≠"}  # noqa: RUF001
 SPANS = ("1h", "6h", "1d", "7d", "30d")
 _NEWEST = "newest"
 _OPEN_FIELDS = ("machine", "verdict", "series", "started", "score", "site", "role", "text")
@@ -74,7 +76,6 @@ def _buckets(aggregations: Mapping[str, Any], name: str) -> list[View]:
 def _machines(sources: Sources, matching: list[View], start: int, step: int, sort: str) -> list[View]:
     strongest = {"strongest": {"max": {"field": "score"}}}
     over_time = {"date_histogram": {"field": "started", "fixed_interval": f"{step}ms", "min_doc_count": 1}}
-    over_time["date_histogram"]["offset"] = f"{start % step}ms"
     rows = {"terms": {"field": "machine", "size": MACHINES, "order": SORTS[sort]}}
     verdicts = {"verdicts": {"terms": {"field": "verdict", "size": 9}}}
     found = sources.search(
@@ -119,6 +120,28 @@ def _open(sources: Sources, matching: list[View]) -> View:
     return {"total": found["total"]["value"], "novelties": listed}
 
 
-def link(view: View) -> Callable[..., dict[str, str]]:
-    """The arguments of the present view with some changed: the address is the state of the view."""
-    return lambda **changed: {"sort": view["sort"], "span": view["span"], **view["chosen"], **changed}
+class Drawing(NamedTuple):
+    """The sizes of the heat map, in SVG units."""
+
+    label: int = 190
+    cell: int = 14
+    row: int = 18
+    head: int = 20
+    ticks: int = 10  # columns between two times
+
+    def width(self) -> int:
+        return self.label + COLUMNS * self.cell
+
+    def height(self, rows: int) -> int:
+        return self.head + rows * self.row
+
+    def x(self, column: int) -> int:
+        return self.label + column * self.cell
+
+    def y(self, row: int) -> int:
+        return self.head + row * self.row
+
+
+def drawing() -> View:
+    """What only the page needs: sizes, marks, and what can be chosen."""
+    return {"draw": Drawing(), "marks": MARKS, "sorts": tuple(SORTS), "spans": SPANS, "most": MACHINES}

@@ -12,6 +12,7 @@ View = dict[str, Any]
 SHOWN = 100
 STATES = {"all": {"match_all": {}}, "open": {"bool": {"must_not": {"exists": {"field": "ended"}}}}}
 _LISTED = ("started", "updated", "ended", "machines", "novelties", "verdicts", "score", "text")
+_MEMBER = ("novelty", "machine", "verdict", "series", "since", "score")
 _NOVELTY = ("started", "ended", "verdict", "machine", "series", "score", "observed", "expected_low", "expected_high", "text")
 
 
@@ -54,8 +55,12 @@ def incident(sources: Sources, arguments: Mapping[str, str]) -> View:
         "id": identity,
         **_picked(document, (*_LISTED, "alerted", "peaked")),
         "causes": document.get("causes") or [],
-        "members": [{**member, "now": novelties.get(member.get("novelty", ""))} for member in members],
+        "members": [_member(member, novelties) for member in members],
     }
+
+
+def _member(member: Mapping[str, Any], novelties: Mapping[str, View]) -> View:
+    return {**_picked(member, _MEMBER), "now": novelties.get(member.get("novelty", ""))}
 
 
 def _novelties(sources: Sources, ids: list[str]) -> dict[str, View]:

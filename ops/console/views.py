@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.console.chain import chain, graph
+from ops.console.fleet import drawing, fleet
 from ops.console.incidents import incident, incidents
 from ops.console.sources import Sources
 
@@ -37,6 +38,7 @@ PAGES = (
         lambda sources, _: chain(sources),
         lambda view, sources, _: {"graph": graph(view, sources.topics())},
     ),
+    Page("fleet", "fleet", "Fleet", fleet, lambda *_: drawing()),
     Page("incidents", "incidents", "Incidents", incidents),
     Page("incidents/{id:path}", "incident", "Incident", incident),
 )
