@@ -6,7 +6,9 @@ from typing import Any
 
 from ops.console.chain import chain, graph
 from ops.console.fleet import drawing, fleet
+from ops.console.generations import generations
 from ops.console.incidents import incident, incidents
+from ops.console.rejected import letter, rejected
 from ops.console.sources import Sources
 
 Arguments = Mapping[str, str]  # of the query, and of the path
@@ -41,4 +43,7 @@ PAGES = (
     Page("fleet", "fleet", "Fleet", fleet, lambda *_: drawing()),
     Page("incidents", "incidents", "Incidents", incidents),
     Page("incidents/{id:path}", "incident", "Incident", incident),
+    Page("rejected", "rejected", "Rejected", rejected),
+    Page("rejected/{id:path}", "letter", "Dead letter", letter),
+    Page("generations", "generations", "Generations", generations),
 )
