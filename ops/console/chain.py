@@ -63,22 +63,17 @@ def _samples(sources: Sources, application: str, down: list[dict[str, str]]) -> 
 
 
 def _rows(job: Job, topics: TopicMap, lags: dict[str, int], samples: list[Sample] | None) -> list[View]:
-    return [
-        _row(job, query, [topic.name for topic in read], topics, lags.get(query), samples)
-        for query, read in job.reads_of(topics).items()
-    ]
+    return [_row(job, query, topics, lags.get(query), samples) for query in job.reads_of(topics)]
 
 
-def _row(
-    job: Job, query: str, read: list[str], topics: TopicMap, lag: int | None, samples: list[Sample] | None
-) -> View:
+def _row(job: Job, query: str, topics: TopicMap, lag: int | None, samples: list[Sample] | None) -> View:
     metrics = None if samples is None else JobMetrics.of(samples, job.runs_in, job.name, query, job.sink)
     last = metrics.last_batch if metrics else None
     return {
         "job": job.name,
         "query": query,
         "application": job.runs_in,
-        "reads": read,
+        "reads": [topic.name for topic in job.reads_of(topics)[query]],
         "writes": [topics[key].name for key in job.writes] if job.sink == "kafka" else [job.sink],
         "lag": lag,
         "metrics": metrics and asdict(metrics),

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 NOTHING = "–"  # noqa: RUF001
@@ -51,5 +50,3 @@ def duration(seconds: float | None) -> str:
         if seconds >= least:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
-
-

@@ -70,7 +70,13 @@ def _html(page: Page, sources: Sources) -> Callable[[Request], Response]:
             return _page(404, page.title, str(error), _section(page))
         except UserError as error:
             return _page(400, page.title, str(error), _section(page))
-        shown = {"view": view, "title": page.title, "here": _section(page), "navigation": NAVIGATION, "arguments": arguments}
+        shown = {
+            "view": view,
+            "title": page.title,
+            "here": _section(page),
+            "navigation": NAVIGATION,
+            "arguments": arguments,
+        }
         return HTMLResponse(_TEMPLATES.get_template(f"{page.name}.html").render(shown | more))
 
     return _timed(page, answer)

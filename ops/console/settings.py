@@ -30,8 +30,8 @@ class ConsoleSettings(BaseSettings):
         """Raises UserError if others than this machine's users could reach the console."""
         if self.host not in LOOPBACK and not self.unprotected:
             raise UserError(
-                f"KAPPA_CONSOLE_HOST={self.host!r}: the console has no authentication: use 127.0.0.1 and a tunnel; in a "
-                "container whose port is published on 127.0.0.1 set KAPPA_CONSOLE_UNPROTECTED=true"
+                f"KAPPA_CONSOLE_HOST={self.host!r}: the console has no authentication: use 127.0.0.1 and a tunnel; "
+                "in a container whose port is published on 127.0.0.1 set KAPPA_CONSOLE_UNPROTECTED=true"
             )
 
 

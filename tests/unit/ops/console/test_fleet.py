@@ -80,7 +80,9 @@ def test_the_address_is_the_state_of_the_filters(browser, answer):
 
 
 def test_what_is_open_is_listed_with_its_sentence(browser, answer):
-    answer(opened=[{"machine": "vm-9", "verdict": "silence", "started": NEWEST, "score": 30.0, "text": "vm-9 is silent"}])
+    answer(
+        opened=[{"machine": "vm-9", "verdict": "silence", "started": NEWEST, "score": 30.0, "text": "vm-9 is silent"}]
+    )
     view = browser.get("/api/v1/fleet").json()
     assert (view["open"]["total"], view["open"]["novelties"][0]["machine"]) == (120, "vm-9")
     assert "vm-9 is silent" in browser.get("/fleet").text

@@ -78,8 +78,7 @@ def test_a_dead_letter_that_is_not_there_is_said(browser):
 
 def test_a_dump_has_sixteen_bytes_a_line():
     assert hex_dump(bytes(range(0x41, 0x52))) == (
-        "00000000  41 42 43 44 45 46 47 48 49 4a 4b 4c 4d 4e 4f 50  ABCDEFGHIJKLMNOP\n"
-        f"00000010  51{' ' * 45}  Q"
+        f"00000000  41 42 43 44 45 46 47 48 49 4a 4b 4c 4d 4e 4f 50  ABCDEFGHIJKLMNOP\n00000010  51{' ' * 45}  Q"
     )
 
 
