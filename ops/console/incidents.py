@@ -14,17 +14,6 @@ STATES = {"all": {"match_all": {}}, "open": {"bool": {"must_not": {"exists": {"f
 _LISTED = ("started", "updated", "ended", "machines", "novelties", "verdicts", "score", "text")
 _MEMBER = ("novelty", "machine", "verdict", "series", "since", "score")
 _NOVELTY = ("ended", "observed", "expected_low", "expected_high", "text")
-    "started",
-    "ended",
-    "verdict",
-    "machine",
-    "series",
-    "score",
-    "observed",
-    "expected_low",
-    "expected_high",
-    "text",
-)
 
 
 def incidents(sources: Sources, arguments: Mapping[str, str]) -> View:
