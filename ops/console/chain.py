@@ -11,7 +11,7 @@ from jobs.table import JOBS
 from ops.console.graph import Graph, layout
 from ops.console.health import JobMetrics, problems
 from ops.console.reads import SourceDown
-from ops.console.sources import Sample, Sources
+from ops.console.sources import ALL, Sample, Sources
 
 View = dict[str, Any]
 
@@ -42,8 +42,8 @@ def graph(view: View, topics: TopicMap) -> Graph:
 
 
 def _process(sources: Sources, job: Job) -> str:
-    """The application whose `/metrics` has a job: in the small profile one process has them all."""
-    return sources.applications[0] if sources.settings.profile == "small" else job.runs_in
+    """The application whose `/metrics` has a job."""
+    return ALL if ALL in sources.applications else job.runs_in
 
 
 def _lags(sources: Sources, down: list[dict[str, str]]) -> dict[str, int]:

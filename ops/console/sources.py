@@ -18,6 +18,7 @@ from ops.dead_letters import OriginalLostError, read_original
 from ops.replay.registry import Registry
 
 KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
+ALL = "all"  # the one application of the small profile
 LARGEST_METRICS = 5_000_000  # bytes of one application's /metrics
 
 
@@ -34,7 +35,8 @@ class Sources:
 
     def __init__(self, settings: Settings, own: ConsoleSettings) -> None:
         self.settings, self._own = settings, own
-        self.applications = tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
+        running = tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
+        self.applications = (ALL,) if settings.profile == "small" else running
         limits = own.patience_seconds, own.fresh_seconds
         self._kafka, self._elasticsearch = SharedReads(KAFKA, *limits), SharedReads(ELASTICSEARCH, *limits)
         self._jobs = {name: SharedReads(name, *limits) for name in self.applications}
@@ -67,10 +69,9 @@ class Sources:
 
     def _metrics_url(self, application: str) -> str:
         if self._own.metrics_url:
-            return self._own.metrics_url.format(application=application)
-        is_one_process = self.settings.profile == "small"
-        number = 0 if is_one_process else self.applications.index(application)
-        return f"http://{self.settings.metrics_host}:{self.settings.metrics_port + number}/metrics"
+            return self._own.metrics_url.replace("{application}", application)
+        port = self.settings.metrics_port + self.applications.index(application)
+        return f"http://{self.settings.metrics_host}:{port}/metrics"
 
     def search(self, kind: str, **query: Any) -> dict[str, Any]:
         """What Elasticsearch answers over the promoted generation's documents of one kind; empty if it has none."""

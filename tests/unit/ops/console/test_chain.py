@@ -86,3 +86,11 @@ def test_what_a_server_says_is_escaped(browser, sources):
     page = browser.get("/chain").text
     assert ESCAPED in page
     assert MARKUP not in page
+
+
+def test_in_the_small_profile_one_process_speaks_for_every_job(browser, sources):
+    sources.applications = ("all",)
+    sources.said = {"all": [sample("kappa_event_time_lag_seconds", 5.0, job="detector")]}
+    sources.lag = {"detector": 0}
+    assert row_of(browser, "detector")["metrics"]["event_time_lag"] == 5.0
+    assert row_of(browser, "statistics")["problems"] == []
