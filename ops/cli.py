@@ -27,6 +27,7 @@ class Commands(LazyGroup):
         "host": LazyCommand("ops.commands.host", "Send this machine's metrics and log lines to Kafka."),
         "demo": LazyCommand("ops.demo.cli", "Run the whole chain here, with faults in a simulated cloud."),
         "quality": LazyCommand("ops.quality.cli", "Score the detector on data with known anomalies."),
+        "console": LazyCommand("ops.console.cli", "Serve pages that show the chain and what it has found."),
         "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
         "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
         "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),

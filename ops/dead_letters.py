@@ -94,7 +94,12 @@ def original(bootstrap: str, letter: DeadLetter) -> bytes:
     if not letter.is_cut:
         return letter.value
     source = letter.record["source"]
-    place = TopicPartition(source["topic"], source["partition"], source["offset"])
+    return read_original(bootstrap, source["topic"], source["partition"], source["offset"])
+
+
+def read_original(bootstrap: str, topic: str, partition: int, offset: int) -> bytes:
+    """The value of one record. Raises OriginalLostError if its topic no longer has it."""
+    place = TopicPartition(topic, partition, offset)
     with open_consumer(client_config(bootstrap), "kappa.rejected") as consumer:
         low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
         if not low <= place.offset < high:

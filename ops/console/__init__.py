@@ -1,0 +1,1 @@
+"""The console: pages that show the chain, incidents, machines, dead letters and generations. It changes nothing."""

@@ -1,0 +1,5 @@
+"""What a view can't show."""
+
+
+class NotThere(Exception):
+    """What a page should show doesn't exist."""

@@ -1,0 +1,52 @@
+"""The HTML of the views: Jinja2 with everything escaped, and the formats of times, numbers and durations."""
+
+from datetime import UTC, datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+NOTHING = "–"  # noqa: RUF001
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def environment() -> Environment:
+    """The templates. Autoescaping is on for all of them: what telemetry says is hostile text."""
+    made = Environment(
+        loader=PackageLoader("ops.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"time": time, "number": number, "duration": duration}
+    return made
+
+
+def time(milli: float | None) -> str:
+    """A time in ms since the epoch, in UTC."""
+    if milli is None:
+        return NOTHING
+    try:
+        return datetime.fromtimestamp(milli / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{milli} ms"
+
+
+def number(value: float | None) -> str:
+    """A number with thousands separated, and three digits behind the point where it is small."""
+    if value is None:
+        return NOTHING
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in one unit."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for least, size, unit in ((2 * _DAY, _DAY, "d"), (2 * _HOUR, _HOUR, "h"), (2 * _MINUTE, _MINUTE, "min")):
+        if seconds >= least:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,121 @@
+"""What the console reads: Kafka, Elasticsearch and the `/metrics` of the jobs, by the project's own clients."""
+
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from elasticsearch import NotFoundError
+from prometheus_client.parser import text_string_to_metric_families
+
+from connectors.kafka.offsets import Log, missing
+from connectors.sinks.elasticsearch import connect
+from infra.contract.topics import TopicMap, load_topics
+from jobs.runtime.settings import Settings
+from jobs.table import JOBS
+from ops.console.reads import SharedReads, SourceDown
+from ops.console.settings import ConsoleSettings
+from ops.dead_letters import OriginalLostError, read_original
+from ops.replay.registry import Registry
+
+KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
+ALL = "all"  # the one application of the small profile
+LARGEST_METRICS = 5_000_000  # bytes of one application's /metrics
+
+
+class Sample(NamedTuple):
+    """A value of a job's `/metrics`."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class Sources:
+    """The servers of one generation of the chain. Each read raises SourceDown if its server can't be read now."""
+
+    def __init__(self, settings: Settings, own: ConsoleSettings) -> None:
+        self.settings, self._own = settings, own
+        running = tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
+        self.applications = (ALL,) if settings.profile == "small" else running
+        limits = own.patience_seconds, own.fresh_seconds
+        self._kafka, self._elasticsearch = SharedReads(KAFKA, *limits), SharedReads(ELASTICSEARCH, *limits)
+        self._jobs = {name: SharedReads(name, *limits) for name in self.applications}
+        self._log = Log(settings.kafka_bootstrap)
+        self._client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
+
+    def lags(self) -> dict[str, int]:
+        """Records that each query of the running jobs has not read yet, by the query's name."""
+        return self._kafka.read("lags", self._lags)
+
+    def _lags(self) -> dict[str, int]:
+        topics, found = self.topics(), {}
+        for job in JOBS.enabled(self.settings.optional_jobs):
+            for query, read in JOBS[job].reads_of(topics).items():
+                names = [topic.name for topic in read]
+                ends, starts = self._log.ends(names), self._log.starts(names)
+                committed = self._log.committed(self.settings.query_of(query), ends)
+                found[query] = missing({at: max(offset, starts[at]) for at, offset in committed.items()}, ends)
+        return found
+
+    def samples(self, application: str) -> list[Sample]:
+        """What the `/metrics` of an application says now."""
+        return self._jobs[application].read("metrics", lambda: self._samples(application))
+
+    def _samples(self, application: str) -> list[Sample]:
+        with urllib.request.urlopen(self._metrics_url(application), timeout=self._own.patience_seconds) as answer:
+            text = answer.read(LARGEST_METRICS).decode()
+        families = text_string_to_metric_families(text)
+        return [Sample(one.name, one.labels, one.value) for family in families for one in family.samples]
+
+    def _metrics_url(self, application: str) -> str:
+        if self._own.metrics_url:
+            return self._own.metrics_url.replace("{application}", application)
+        port = self.settings.metrics_port + self.applications.index(application)
+        return f"http://{self.settings.metrics_host}:{port}/metrics"
+
+    def search(self, kind: str, **query: Any) -> dict[str, Any]:
+        """What Elasticsearch answers over the promoted generation's documents of one kind; empty if it has none."""
+        return self._elasticsearch.read((kind, repr(query)), lambda: self._search(kind, query))
+
+    def _search(self, kind: str, query: Mapping[str, Any]) -> dict[str, Any]:
+        found = self._client.search(index=f"kappa-{kind}", ignore_unavailable=True, **query)
+        return dict(found.body)
+
+    def document(self, kind: str, identity: str) -> dict[str, Any] | None:
+        """A document by its id, or None if there is none."""
+        return self._elasticsearch.read((kind, "id", identity), lambda: self._document(kind, identity))
+
+    def _document(self, kind: str, identity: str) -> dict[str, Any] | None:
+        # Not `get`: an alias may stand for several indices, of a generation and of its base.
+        try:
+            found = self._client.search(index=f"kappa-{kind}", query={"ids": {"values": [identity]}}, size=1)
+        except NotFoundError:
+            return None
+        hits = found["hits"]["hits"]
+        return dict(hits[0]["_source"]) if hits else None
+
+    def original(self, source: Mapping[str, Any]) -> bytes | None:
+        """The record that a dead letter is about, from its own topic, or None if that has deleted it."""
+        place = str(source["topic"]), int(source["partition"]), int(source["offset"])
+        return self._kafka.read(("original", *place), lambda: self._original(*place))
+
+    def _original(self, topic: str, partition: int, offset: int) -> bytes | None:
+        try:
+            return read_original(self.settings.kafka_bootstrap, topic, partition, offset)
+        except OriginalLostError:
+            return None
+
+    def registry(self) -> Registry:
+        """The generations and the promotion."""
+        return self._kafka.read("registry", lambda: Registry.read(self.settings.kafka_bootstrap))
+
+    def topics(self) -> TopicMap:
+        """The map of topics of the settings' generation. Raises UserError if it can't be read."""
+        return JOBS.topics_in(load_topics(self.settings.topics_file), self.settings.generation)
+
+    def check(self) -> None:
+        """Raises SourceDown if neither Kafka nor Elasticsearch answers."""
+        try:
+            self.registry()
+        except SourceDown:
+            self.search("incidents", size=0)

@@ -1,0 +1,49 @@
+"""The views of the console: each is a page and, under /api/v1, the same as JSON."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ops.console.chain import chain, graph
+from ops.console.fleet import drawing, fleet
+from ops.console.generations import generations
+from ops.console.incidents import incident, incidents
+from ops.console.rejected import letter, rejected
+from ops.console.sources import Sources
+
+Arguments = Mapping[str, str]  # of the query, and of the path
+View = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A view: `read` gives what its JSON has; `more` adds what only the page needs, such as a drawing.
+
+    Attributes:
+        path: of the page, below / and below /api/v1/.
+        name: of the template.
+        read: may raise SourceDown, NotThere, or UserError for an argument that can't be used.
+    """
+
+    path: str
+    name: str
+    title: str
+    read: Callable[[Sources, Arguments], View]
+    more: Callable[[View, Sources, Arguments], View] = lambda *_: {}
+
+
+PAGES = (
+    Page(
+        "chain",
+        "chain",
+        "Chain",
+        lambda sources, _: chain(sources),
+        lambda view, sources, _: {"graph": graph(view, sources.topics())},
+    ),
+    Page("fleet", "fleet", "Fleet", fleet, lambda *_: drawing()),
+    Page("incidents", "incidents", "Incidents", incidents),
+    Page("incidents/{id:path}", "incident", "Incident", incident),
+    Page("rejected", "rejected", "Rejected", rejected),
+    Page("rejected/{id:path}", "letter", "Dead letter", letter),
+    Page("generations", "generations", "Generations", generations),
+)

@@ -1,0 +1,143 @@
+"""The console's views over a real broker and a real Elasticsearch, with no job that answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from starlette.testclient import TestClient
+
+from connectors.kafka.admin import apply, connect
+from connectors.sinks.elasticsearch import Action, ElasticsearchSink
+from connectors.sinks.elasticsearch import connect as connect_elasticsearch
+from infra.contract.topics import load_topics
+from jobs.indexer import indexer
+from jobs.runtime.settings import Settings
+from ops.console.server import application
+from ops.console.settings import ConsoleSettings
+from ops.console.sources import Sources
+
+GENERATION = "console-test"
+BEGAN = 1_790_000_000_000
+MINUTE = 60_000
+TEMPLATES = Path(indexer.__file__).parent
+
+
+def novelty(machine, minute, score, verdict="anomaly", **more):
+    at = BEGAN + minute * MINUTE
+    facts = {"machine": machine, "site": "north", "role": "amf", "verdict": verdict, "score": score, "text": "so"}
+    return facts | {"@timestamp": at, "started": at, "updated": at, "phase": "start"} | more
+
+
+DOCUMENTS = {
+    "novelties": {
+        "n1": novelty("vm-1", 0, 8.0, ended=BEGAN + MINUTE, observed=97.0, expected_low=1.0, expected_high=2.0),
+        "n2": novelty("vm-2", 30, 40.0, "silence"),
+        "n3": novelty("vm-1", 59, 9.0, "state_change", site="south"),
+    },
+    "incidents": {
+        "i1": {
+            "started": BEGAN,
+            "machines": 1,
+            "novelties": 1,
+            "verdicts": ["anomaly"],
+            "score": 8.0,
+            "causes": [{"kind": "machine", "name": "vm-1", "likelihood": 1.5, "affected": 1, "machines": 1}],
+            "members": [{"novelty": "n1", "machine": "vm-1", "verdict": "anomaly", "since": BEGAN, "score": 8.0}],
+            "text": "vm-1 is odd",
+        }
+    },
+    "rejected": {
+        "d1": {
+            "@timestamp": BEGAN,
+            "id": "telemetry.lines-0-0-0-not_json",
+            "stage": "enrichment",
+            "code": "not_json",
+            "reason": "no JSON",
+            "events": 1,
+            "source": {"topic": "telemetry.lines", "partition": 0, "offset": 0},
+        }
+    },
+    "statistics": {},
+}
+
+
+@pytest.fixture(scope="module")
+def browser(servers):
+    settings = Settings(
+        kafka_bootstrap=servers.bootstrap, elasticsearch_url=servers.elasticsearch_url, metrics_port=65_000
+    )
+    apply(connect(servers.bootstrap), load_topics())
+    producer = Producer({"bootstrap.servers": servers.bootstrap})
+    producer.produce("telemetry.lines", b"\xffno JSON", partition=0)
+    assert producer.flush(30) == 0
+    _index(servers.elasticsearch_url)
+    sources = Sources(settings, ConsoleSettings(patience_seconds=30))
+    return TestClient(application(sources, ("127.0.0.1",)), base_url="http://127.0.0.1")
+
+
+def _index(url):
+    client = connect_elasticsearch(url)
+    sink = ElasticsearchSink(client, lambda _: None)
+    for kind, documents in DOCUMENTS.items():
+        index = f"kappa-{kind}-{GENERATION}"
+        sink.prepare(f"kappa-{kind}", json.loads((TEMPLATES / f"{kind}.template.json").read_text()), index)
+        assert sink.write([Action(index, name, document) for name, document in documents.items()]) == {}
+        client.indices.refresh(index=index)
+        sink.point(f"kappa-{kind}", index)
+
+
+def get(browser, path):
+    answer = browser.get(f"/api/v1/{path}")
+    assert answer.status_code == 200, answer.text
+    assert browser.get(f"/{path}").status_code == 200
+    return answer.json()
+
+
+def test_the_fleet_is_aggregated_by_machine_and_time(browser):
+    view = get(browser, "fleet?span=1h")
+    cells = {
+        one["machine"]: [(cell["column"], cell["score"], cell["verdicts"]) for cell in one["cells"]]
+        for one in view["machines"]
+    }
+    assert list(cells) == ["vm-2", "vm-1"]
+    assert cells == {
+        "vm-2": [(30, 40.0, ["silence"])],
+        "vm-1": [(0, 8.0, ["anomaly"]), (59, 9.0, ["state_change"])],
+    }
+    assert view["choices"]["site"] == ["north", "south"]
+    assert [one["machine"] for one in view["open"]["novelties"]] == ["vm-2", "vm-1"]
+
+
+def test_the_fleet_is_filtered_and_sorted(browser):
+    found = get(browser, "fleet?span=1h&sort=name&site=north")
+    assert [(one["machine"], one["novelties"]) for one in found["machines"]] == [("vm-1", 1), ("vm-2", 1)]
+    assert [one["machine"] for one in get(browser, "fleet?sort=count")["machines"]] == ["vm-1", "vm-2"]
+
+
+def test_an_incident_has_its_members_with_their_novelties(browser):
+    listed = get(browser, "incidents?state=open")
+    assert ([one["id"] for one in listed["incidents"]], listed["open"]) == (["i1"], 1)
+    (member,) = get(browser, "incidents/i1")["members"]
+    assert (member["machine"], member["now"]["observed"]) == ("vm-1", 97.0)
+
+
+def test_a_dead_letter_has_the_bytes_of_its_record(browser):
+    (count,) = get(browser, "rejected?stage=enrichment")["counts"]
+    assert (count["stage"], count["code"], count["letters"], count["events"]) == ("enrichment", "not_json", 1, 1.0)
+    assert get(browser, "rejected/d1")["original"]["hex"].startswith("00000000  ff 6e 6f 20 4a 53 4f 4e")
+
+
+def test_the_lag_is_what_no_job_has_read(browser):
+    view = get(browser, "chain")
+    lags = {row["query"]: row["lag"] for row in view["queries"]}
+    assert (lags["enrichment"], lags["detector"]) == (1, 0)
+    assert {one["source"] for one in view["down"]} == {"archive", "detector", "enrichment", "indexer", "statistics"}
+
+
+def test_the_live_generation_is_promoted(browser):
+    assert get(browser, "generations")["promoted"] == "live"
+
+
+def test_it_is_ready(browser):
+    assert browser.get("/readyz").text == "ok\n"

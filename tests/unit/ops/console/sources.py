@@ -1,0 +1,66 @@
+"""Sources that answer from dictionaries, and are down by name."""
+
+from infra.contract.topics import load_topics
+from jobs.runtime.settings import Settings
+from ops.console.reads import SourceDown
+from ops.console.sources import ELASTICSEARCH, KAFKA, Sample
+from ops.replay.registry import Registry
+
+MARKUP = '<script>alert("1")</script>&amp;\'"'
+ESCAPED = "&lt;script&gt;alert("
+JOBS_UP = ("enrichment", "statistics", "detector", "archive", "indexer")
+
+
+class FakeSources:
+    """What the console reads, as the tests say it."""
+
+    def __init__(self, **facts):
+        self.settings, self.applications = Settings(), JOBS_UP
+        self.down = set()
+        self.lag = {}
+        self.said = {name: [] for name in JOBS_UP}
+        self.found = {}  # by kind: the answer to each search
+        self.documents = {}  # by kind and id
+        self.originals = {}
+        self.generations = Registry()
+        self.searches = []
+        vars(self).update(facts)
+
+    def _ask(self, source):
+        if source in self.down:
+            raise SourceDown(source, "does not answer")
+
+    def topics(self):
+        return load_topics()
+
+    def lags(self):
+        self._ask(KAFKA)
+        return self.lag
+
+    def samples(self, application):
+        self._ask(application)
+        return self.said[application]
+
+    def search(self, kind, **query):
+        self._ask(ELASTICSEARCH)
+        self.searches.append((kind, query))
+        return self.found.get(kind, {"hits": {"total": {"value": 0}, "hits": []}})
+
+    def document(self, kind, identity):
+        self._ask(ELASTICSEARCH)
+        return self.documents.get((kind, identity))
+
+    def original(self, source):
+        self._ask(KAFKA)
+        return self.originals.get((source["topic"], source["partition"], source["offset"]))
+
+    def registry(self):
+        self._ask(KAFKA)
+        return self.generations
+
+    def check(self):
+        self._ask(KAFKA)
+
+
+def sample(name, value, **labels):
+    return Sample(name, labels, value)
