@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ops.console.chain import chain, graph
-from ops.console.fleet import drawing, fleet
+from ops.console.fleet import SPANS, drawing, fleet
 from ops.console.generations import generations
 from ops.console.incidents import incident, incidents
+from ops.console.machine import STEPS, machine
+from ops.console.plot import HEIGHT, WIDTH, plot
 from ops.console.rejected import letter, rejected
 from ops.console.sources import Sources
 
@@ -32,6 +34,12 @@ class Page:
     more: Callable[[View, Sources, Arguments], View] = lambda *_: {}
 
 
+def _plots(view: View) -> View:
+    """What only the page of a machine needs: the drawing of each series."""
+    drawn = [plot(one, view["novelties"], view["start"], view["step"]) for one in view["series"]]
+    return {"plots": drawn, "spans": SPANS, "steps": STEPS, "width": WIDTH, "height": HEIGHT}
+
+
 PAGES = (
     Page(
         "chain",
@@ -41,6 +49,7 @@ PAGES = (
         lambda view, sources, _: {"graph": graph(view, sources.topics())},
     ),
     Page("fleet", "fleet", "Fleet", fleet, lambda *_: drawing()),
+    Page("fleet/{machine:path}", "machine", "Machine", machine, lambda view, *_: _plots(view)),
     Page("incidents", "incidents", "Incidents", incidents),
     Page("incidents/{id:path}", "incident", "Incident", incident),
     Page("rejected", "rejected", "Rejected", rejected),
