@@ -26,7 +26,7 @@ def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
     The control history needs Kafka; `down` says if it can't be read. Raises NotThere for a machine without
     statistics and novelties, and UserError for another span.
     """
-    name, span, series = arguments["machine"], one_of("span", arguments, SPANS), arguments.get("series", "")
+    name, span, series = arguments["machine"], one_of("span", arguments, SPANS, "6h"), arguments.get("series", "")
     newest = _newest(sources, name)
     novelties = _novelties(sources, name, series)
     if newest is None and not novelties:

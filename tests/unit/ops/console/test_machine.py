@@ -27,7 +27,10 @@ def series(name, *values, kind="metric", unit="%"):
     time = [
         {
             "key": START + step * STEP,
-            **{which: {"value": value} for which, value in (("mean", mean), ("count", 7.0), ("low", 1.0), ("high", 99.0))},
+            **{
+                which: {"value": value}
+                for which, value in (("mean", mean), ("count", 7.0), ("low", 1.0), ("high", 99.0))
+            },
         }
         for step, mean in values
     ]
@@ -115,7 +118,7 @@ def test_what_telemetry_and_people_say_is_escaped(browser, sources):
         "statistics": statistics(series(MARKUP, (0, 1.0), unit=MARKUP), role=MARKUP),
         "novelties": hits(("n1", NOVELTY | {"series": MARKUP, "text": MARKUP, "verdict": MARKUP})),
     }
-    sources.controls = [{name: MARKUP for name in ("action", "by", "series", "rule")} | {"machine": "*", "time": END}]
+    sources.controls = [dict.fromkeys(("action", "by", "series", "rule"), MARKUP) | {"machine": "*", "time": END}]
     page = browser.get("/fleet/%3Cscript%3E").text
     assert ESCAPED in page
     assert "<script>" not in page
