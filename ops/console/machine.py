@@ -116,7 +116,7 @@ def _one(bucket: Mapping[str, Any], seconds: float) -> View:
 
 
 def _control(sources: Sources, name: str) -> tuple[list[View] | None, list[View]]:
-    """What people told the detector of the machine, the newest first, and the source that is down if it can't be read."""
+    """What people told the detector of the machine, the newest first; and the source, if it is down."""
     try:
         events = sources.control()
     except SourceDown as error:

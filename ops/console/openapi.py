@@ -25,7 +25,7 @@ def openapi(pages: Iterable[Page]) -> dict[str, Any]:
         "info": {
             "title": "Kappa console",
             "version": "1",
-            "description": "What the pages show, as JSON. Times are ms.",
+            "description": "What the pages show. Times are in ms.",
         },
         "paths": {f"/api/v1/{_plain(page.path)}": {"get": _get(page)} for page in pages},
         "components": {"schemas": {"Error": _ERROR}},

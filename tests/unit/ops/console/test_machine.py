@@ -25,13 +25,8 @@ RESET = {"action": "reset", "machine": "vm-*", "series": "cpu*", "by": "ada", "t
 def series(name, *values, kind="metric", unit="%"):
     """What Elasticsearch says of a series that has such means, steps apart."""
     time = [
-        {
-            "key": START + step * STEP,
-            **{
-                which: {"value": value}
-                for which, value in (("mean", mean), ("count", 7.0), ("low", 1.0), ("high", 99.0))
-            },
-        }
+        {"key": START + step * STEP, "mean": {"value": mean}, "count": {"value": 7.0}, "low": {"value": 1.0}}
+        | {"high": {"value": 99.0}}
         for step, mean in values
     ]
     described = {"kind": {"buckets": [{"key": kind}]}, "unit": {"buckets": [{"key": unit}] if unit else []}}
