@@ -1,11 +1,12 @@
 """Control events: how `kappa detector` writes and reads the topic `detector.control`."""
 
+from collections import Counter
 from typing import Any
 
 import orjson
 
 from connectors.kafka.producer import BY_KEY, write_now
-from connectors.kafka.reader import read_records
+from connectors.kafka.reader import read_records, read_topic
 from infra.contract.dead_letters import InvalidRecordError
 from infra.contract.topics import Topic
 from infra.errors import UserError
@@ -79,6 +80,25 @@ def rules(bootstrap: str, topic: str) -> dict[str, Rule]:
         elif control["action"] == "allow":
             found.pop(control["rule"], None)
     return found
+
+
+def history(bootstrap: str, topic: str) -> list[Control]:
+    """What was said, each once, in the order of `time`: when its record was written, in ms since the epoch.
+
+    What concerns many machines is in each partition: the n-th time that one says it is the n-th time of the others.
+    """
+    times: Counter[tuple[int | None, bytes]] = Counter()
+    said: dict[tuple[bytes, int], Control] = {}
+    for message in read_topic(bootstrap, topic):
+        value = message.value() or b"null"
+        try:
+            control = orjson.loads(value)
+            check_control(control)
+        except (orjson.JSONDecodeError, InvalidRecordError):
+            continue  # the detector has made a dead letter of it
+        times[message.partition(), value] += 1
+        said.setdefault((value, times[message.partition(), value]), {**control, "time": message.timestamp()[1]})
+    return sorted(said.values(), key=lambda control: control["time"])
 
 
 def send(bootstrap: str, topic: Topic, control: Control, by: str) -> None:

@@ -32,7 +32,7 @@ def fleet(sources: Sources, arguments: Mapping[str, str]) -> View:
 
     The span ends with the newest novelty, not now: a chain that is behind, or a replay, is seen as well.
     """
-    sort, span = _one_of("sort", arguments, tuple(SORTS)), _one_of("span", arguments, SPANS, "6h")
+    sort, span = one_of("sort", arguments, tuple(SORTS)), one_of("span", arguments, SPANS, "6h")
     chosen = {name: value for name in FILTERS if (value := arguments.get(name))}
     head = sources.search("novelties", size=0, aggs=_head(), query={"match_all": {}}).get("aggregations", {})
     end = (head.get(_NEWEST) or {}).get("value")
@@ -40,7 +40,7 @@ def fleet(sources: Sources, arguments: Mapping[str, str]) -> View:
         "sort": sort,
         "span": span,
         "chosen": chosen,
-        "choices": {name: [one["key"] for one in _buckets(head, name)] for name in FILTERS},
+        "choices": {name: [one["key"] for one in buckets(head, name)] for name in FILTERS},
         "machines": [],
         "open": {"total": 0, "novelties": []},
         "times": [],
@@ -56,7 +56,7 @@ def fleet(sources: Sources, arguments: Mapping[str, str]) -> View:
     return view
 
 
-def _one_of(name: str, arguments: Mapping[str, str], known: tuple[str, ...], default: str = "") -> str:
+def one_of(name: str, arguments: Mapping[str, str], known: tuple[str, ...], default: str = "") -> str:
     value = arguments.get(name) or default or known[0]
     if value not in known:
         raise UserError(f"{name}={value!r}: there are {', '.join(known)}")
@@ -69,7 +69,7 @@ def _head() -> View:
     }
 
 
-def _buckets(aggregations: Mapping[str, Any], name: str) -> list[View]:
+def buckets(aggregations: Mapping[str, Any], name: str) -> list[View]:
     return list((aggregations.get(name) or {}).get("buckets", []))
 
 
@@ -84,7 +84,7 @@ def _machines(sources: Sources, matching: list[View], start: int, step: int, sor
         query={"bool": {"filter": [*matching, {"range": {"started": {"gte": start}}}]}},
         aggs={"machine": {**rows, "aggs": {**strongest, "time": {**over_time, "aggs": {**strongest, **verdicts}}}}},
     )
-    return [_machine(one, start, step) for one in _buckets(found.get("aggregations", {}), "machine")]
+    return [_machine(one, start, step) for one in buckets(found.get("aggregations", {}), "machine")]
 
 
 def _machine(bucket: Mapping[str, Any], start: int, step: int) -> View:
@@ -92,7 +92,7 @@ def _machine(bucket: Mapping[str, Any], start: int, step: int) -> View:
         "machine": bucket["key"],
         "novelties": bucket["doc_count"],
         "score": bucket["strongest"]["value"],
-        "cells": [cell for one in _buckets(bucket, "time") if (cell := _cell(one, start, step))["column"] < COLUMNS],
+        "cells": [cell for one in buckets(bucket, "time") if (cell := _cell(one, start, step))["column"] < COLUMNS],
     }
 
 
@@ -103,7 +103,7 @@ def _cell(bucket: Mapping[str, Any], start: int, step: int) -> View:
         "time": int(bucket["key"]),
         "novelties": bucket["doc_count"],
         "score": score,
-        "verdicts": [one["key"] for one in _buckets(bucket, "verdicts")],
+        "verdicts": [one["key"] for one in buckets(bucket, "verdicts")],
         "level": 1 + sum((score or 0) >= limit for limit in LEVELS),
     }
 

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from infra.errors import UserError
 from ops.console.errors import NotThere
+from ops.console.openapi import openapi
 from ops.console.pages import environment
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
@@ -33,6 +34,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 NAVIGATION = tuple(page for page in PAGES if "{" not in page.path)
+DESCRIPTION = openapi(PAGES)
 _TEMPLATES = environment()
 
 
@@ -45,6 +47,7 @@ def application(sources: Sources, hosts: tuple[str, ...]) -> Starlette:
             Route("/", lambda _: RedirectResponse("/chain")),
             *pages,
             *data,
+            Route("/api/v1/openapi.json", lambda _: JSONResponse(DESCRIPTION)),
             Route("/metrics", _metrics),
             Route("/healthz", lambda _: PlainTextResponse("ok\n")),
             Route("/readyz", _ready(sources)),

@@ -10,6 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from connectors.kafka.offsets import Log, missing
 from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import TopicMap, load_topics
+from jobs.detector.control import TOPIC as CONTROL_TOPIC
+from jobs.detector.control import history as read_control
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.console.reads import SharedReads, SourceDown
@@ -108,6 +110,13 @@ class Sources:
     def registry(self) -> Registry:
         """The generations and the promotion."""
         return self._kafka.read("registry", lambda: Registry.read(self.settings.kafka_bootstrap))
+
+    def control(self) -> list[dict[str, Any]]:
+        """What people told the detector, each with its `time` in ms, the oldest first."""
+        return self._kafka.read("control", lambda: read_control(self.settings.kafka_bootstrap, self._control_topic()))
+
+    def _control_topic(self) -> str:
+        return self.topics()[CONTROL_TOPIC].name
 
     def topics(self) -> TopicMap:
         """The map of topics of the settings' generation. Raises UserError if it can't be read."""

@@ -11,6 +11,7 @@ from connectors.kafka.admin import apply, connect
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink
 from connectors.sinks.elasticsearch import connect as connect_elasticsearch
 from infra.contract.topics import load_topics
+from jobs.detector import control
 from jobs.indexer import indexer
 from jobs.runtime.settings import Settings
 from ops.console.server import application
@@ -58,7 +59,23 @@ DOCUMENTS = {
             "source": {"topic": "telemetry.lines", "partition": 0, "offset": 0},
         }
     },
-    "statistics": {},
+    "statistics": {
+        f"s{minute}-{size}": {
+            "@timestamp": BEGAN + minute * MINUTE,
+            "machine": "vm-1",
+            "role": "amf",
+            "window": {"kind": "tumbling", "size_seconds": size, "end": BEGAN + minute * MINUTE},
+            "series": "cpu",
+            "kind": "metric",
+            "unit": "%",
+            "count": 6,
+            "mean": minute + size,
+            "min": float(minute),
+            "max": 100.0,
+        }
+        for minute in (0, 30)
+        for size in (10.0, 60.0)
+    },
 }
 
 
@@ -68,6 +85,9 @@ def browser(servers):
         kafka_bootstrap=servers.bootstrap, elasticsearch_url=servers.elasticsearch_url, metrics_port=65_000
     )
     apply(connect(servers.bootstrap), load_topics())
+    topic = load_topics()[control.TOPIC]
+    control.send(servers.bootstrap, topic, control.reset("cpu*", "vm-*"), "ada")
+    control.send(servers.bootstrap, topic, control.reset("cpu", "vm-2"), "bob")
     producer = Producer({"bootstrap.servers": servers.bootstrap})
     producer.produce("telemetry.lines", b"\xffno JSON", partition=0)
     assert producer.flush(30) == 0
@@ -122,6 +142,17 @@ def test_an_incident_has_its_members_with_their_novelties(browser):
     assert (member["machine"], member["now"]["observed"]) == ("vm-1", 97.0)
 
 
+def test_a_machine_has_its_series_by_the_shortest_window_and_its_control_history(browser):
+    view = get(browser, "fleet/vm-1?span=1h")
+    (series,) = view["series"]
+    points = [(point["time"], point["value"], point["low"], point["high"]) for point in series["points"]]
+    assert (series["series"], series["unit"], series["window_seconds"]) == ("cpu", "%", 10.0)
+    assert [(value, low, high) for _, value, low, high in points] == [(10.0, 0.0, 100.0), (40.0, 30.0, 100.0)]
+    assert points[1][0] - points[0][0] == 30 * MINUTE
+    assert [one["id"] for one in view["novelties"]] == ["n3", "n1"]
+    assert [(one["by"], one["machine"]) for one in view["control"]] == [("ada", "vm-*")]
+
+
 def test_a_dead_letter_has_the_bytes_of_its_record(browser):
     (count,) = get(browser, "rejected?stage=enrichment")["counts"]
     assert (count["stage"], count["code"], count["letters"], count["events"]) == ("enrichment", "not_json", 1, 1.0)
@@ -131,7 +162,9 @@ def test_a_dead_letter_has_the_bytes_of_its_record(browser):
 def test_the_lag_is_what_no_job_has_read(browser):
     view = get(browser, "chain")
     lags = {row["query"]: row["lag"] for row in view["queries"]}
-    assert (lags["enrichment"], lags["detector"]) == (1, 0)
+    # A line, what was said of one machine, and in each partition what was said of several.
+    said = 1 + 1 + load_topics()[control.TOPIC].partitions
+    assert (lags["enrichment"], lags["detector"]) == (said, 0)
     assert {one["source"] for one in view["down"]} == {"archive", "detector", "enrichment", "indexer", "statistics"}
 
 

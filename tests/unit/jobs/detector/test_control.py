@@ -141,3 +141,37 @@ def test_control_events_that_cannot_be_obeyed_are_no_rules(monkeypatch):
     odd = [(0, {"action": "suppress"}), (0, {"action": "suppress", "machine": "vm-1", "rule": "r", "size": -1}), (0, 7)]
     monkeypatch.setattr(control, "read_records", lambda *_: [*odd, (0, control.suppress(Rule(machine="amf-*")))])
     assert list(control.rules("", "").values()) == [Rule(machine="amf-*")]
+
+
+class Message:
+    """A record of the topic of control events."""
+
+    def __init__(self, partition, time, value):
+        self._partition, self._time, self._value = partition, time, value
+
+    def partition(self):
+        return self._partition
+
+    def timestamp(self):
+        return 1, self._time
+
+    def value(self):
+        return self._value
+
+
+def history(monkeypatch, *messages):
+    monkeypatch.setattr(control, "read_topic", lambda *_: iter(messages))
+    return [(event["action"], event["machine"], event["time"]) for event in control.history("", "detector.control")]
+
+
+def test_history_has_once_what_is_in_each_partition_and_twice_what_was_said_twice(monkeypatch):
+    everywhere = orjson.dumps(control.reset("cpu*", "vm-*") | {"by": "ada"})
+    one = orjson.dumps(control.reset("cpu", "vm-1") | {"by": "ada"})
+    said = [Message(0, 50, everywhere), Message(0, 90, everywhere), Message(1, 51, everywhere), Message(1, 70, one)]
+    expected = [("reset", "vm-*", 50), ("reset", "vm-1", 70), ("reset", "vm-*", 90)]
+    assert history(monkeypatch, *said, Message(1, 91, everywhere)) == expected
+
+
+@pytest.mark.parametrize("value", [b"no JSON", b"[]", None, b'{"action": "dance"}'])
+def test_history_leaves_out_what_the_detector_can_not_obey(monkeypatch, value):
+    assert history(monkeypatch, Message(0, 1, value)) == []

@@ -23,6 +23,7 @@ class FakeSources:
         self.documents = {}  # by kind and id
         self.originals = {}
         self.generations = Registry()
+        self.controls = []
         self.searches = []
         vars(self).update(facts)
 
@@ -57,6 +58,10 @@ class FakeSources:
     def registry(self):
         self._ask(KAFKA)
         return self.generations
+
+    def control(self):
+        self._ask(KAFKA)
+        return self.controls
 
     def check(self):
         self._ask(KAFKA)
