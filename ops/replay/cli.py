@@ -283,7 +283,13 @@ def status(name: Name, as_json: Json = False) -> None:
     _show(rows, as_json)
     pid = run.running(watched.settings)
     reached = f"event time {_time(progress.reached_ms)}, " if progress.reached_ms else ""
-    console.print(f"{name}: {reached}{f'run by process {pid} here' if pid else 'not run from this machine'}")
+    console.print(f"{name}: {reached}{_runs(watched, pid)}")
+
+
+def _runs(watched: Watched, pid: int | None) -> str:
+    if watched.generation.platform != "processes":
+        return f"run by {watched.generation.platform}"
+    return f"run by process {pid} here" if pid else "not run from this machine"
 
 
 @app.command()
