@@ -58,7 +58,9 @@ def test_the_image_is_built_by_one_service_for_which_all_others_wait():
     everything = _everything()
     builders = {name: one["build"] for name, one in everything.items() if "build" in one}
     assert builders == {"topics": {"context": ".", "dockerfile": "infra/docker/Dockerfile"}}
-    others = {n: one for n, one in everything.items() if one["image"] == "${KAPPA_IMAGE}" and n not in builders}
+    of_a_stack_that_runs = "kappa"  # commands for the operator
+    others = {n: one for n, one in everything.items() if one["image"] == "${KAPPA_IMAGE}"}
+    del others["topics"], others[of_a_stack_that_runs]
     assert others
     for name, one in others.items():
         assert one["depends_on"]["topics"] == {"condition": "service_completed_successfully"}, name
@@ -78,7 +80,7 @@ def test_all_that_the_image_copies_is_in_its_context():
 def test_nothing_is_published_beyond_loopback():
     assert ENVIRONMENT["KAPPA_BIND"] == "127.0.0.1"
     ports = [port for one in _everything().values() for port in one.get("ports", ())]
-    assert ports and all(port.startswith("${KAPPA_BIND}:") for port in ports)
+    assert ports and all(port.startswith(("${KAPPA_BIND}:", "127.0.0.1:")) for port in ports)
 
 
 @pytest.mark.parametrize("name", _everything())
