@@ -1,6 +1,6 @@
 """A topic as it stands: for comparisons, for commands, and for what a program must know before it starts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -8,16 +8,19 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from connectors.kafka.client import open_consumer
 from connectors.kafka.security import client_config
+from infra.contract.offsets import Partition
 
 _SECONDS = 30
 _RECORDS = 10_000
 _TAIL = -2000  # librdkafka's RD_KAFKA_OFFSET_TAIL_BASE, which its Python form lacks
 
 
-def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[Message]:
+def read_topic(
+    bootstrap: str, topic: str, tail: int | None = None, begin: Mapping[Partition, int] | None = None
+) -> Iterator[Message]:
     """Every committed record up to the topic's present end, in order within a partition; none if it isn't there.
 
-    With `tail` only what stands at the last so many offsets of each partition.
+    With `tail` only what stands at the last so many offsets of each partition; with `begin` from these offsets on.
 
     Raises KafkaException if the broker fails for good.
     """
@@ -31,8 +34,9 @@ def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[
     with open_consumer(client_config(bootstrap), "kappa.reader", settings=own) as consumer:
         found = consumer.list_topics(timeout=_SECONDS).topics
         partitions = found[topic].partitions if topic in found else {}
-        begin = OFFSET_BEGINNING if tail is None else _TAIL - tail
-        consumer.assign([TopicPartition(topic, number, begin) for number in partitions])
+        first = OFFSET_BEGINNING if tail is None else _TAIL - tail
+        places = [(topic, number) for number in partitions]
+        consumer.assign([TopicPartition(*place, (begin or {}).get(place, first)) for place in places])
         yield from _until_end(consumer, len(partitions))
 
 
@@ -49,7 +53,9 @@ def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
                 raise KafkaException(error)
 
 
-def read_records(bootstrap: str, topic: str, tail: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_records(
+    bootstrap: str, topic: str, tail: int | None = None, begin: Mapping[Partition, int] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The partition and the parsed JSON of each of these records."""
-    for message in read_topic(bootstrap, topic, tail):
+    for message in read_topic(bootstrap, topic, tail, begin):
         yield message.partition() or 0, orjson.loads(message.value() or b"null")

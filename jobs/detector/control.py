@@ -1,6 +1,7 @@
 """Control events: how `kappa detector` writes and reads the topic `detector.control`."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -8,6 +9,7 @@ import orjson
 from connectors.kafka.producer import BY_KEY, write_now
 from connectors.kafka.reader import read_records, read_topic
 from infra.contract.dead_letters import InvalidRecordError
+from infra.contract.offsets import Partition
 from infra.contract.topics import Topic
 from infra.errors import UserError
 from jobs.detector.intake import check_control
@@ -19,12 +21,14 @@ Control = dict[str, Any]
 _ABOUT = ("verdict", "kind", "series", "observed", "expected")
 
 
-def feedback(bootstrap: str, topic: str, novelty_id: str) -> Control:
+def feedback(bootstrap: str, topic: str, novelty_id: str, begin: Mapping[Partition, int] | None = None) -> Control:
     """That this novelty of the topic `novelties` is none, as of its strongest moment; with its newest record.
 
-    Raises UserError if the topic doesn't hold it.
+    It is looked for from the offsets `begin` on, by default in the whole topic.
+
+    Raises UserError if it isn't there.
     """
-    found = (record for _, record in read_records(bootstrap, topic) if isinstance(record, dict))
+    found = (record for _, record in read_records(bootstrap, topic, begin=begin) if isinstance(record, dict))
     records = [record for record in found if record.get("id") == novelty_id and "score" in record]
     if not records:
         raise UserError(f"NOVELTY {novelty_id!r}: {topic} holds none of this id; it is the `_id` in Elasticsearch")

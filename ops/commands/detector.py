@@ -1,8 +1,6 @@
 """`kappa detector`: operators' control events, in the topic `detector.control`."""
 
-import getpass
 import json
-import os
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -19,6 +17,7 @@ from jobs.detector.control import Control
 from jobs.detector.rules import Rule
 from jobs.runtime.settings import Settings, load_settings
 from ops.launcher import topics_of
+from ops.os_user import os_user
 
 app = typer.Typer(help="Tell the detector what is normal, and which novelties to suppress.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 160)
@@ -144,11 +143,3 @@ def _rules(settings: Settings) -> dict[str, Rule]:
 
 def _send(settings: Settings, event: Control, by: str) -> None:
     control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], event, by or os_user())
-
-
-def os_user() -> str:
-    """The name of who runs this command; a container's user may have none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"

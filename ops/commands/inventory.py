@@ -9,48 +9,26 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from connectors.kafka.producer import CollectorProducer, write_now
-from infra.contract.inventory import FACTS, Facts
+from connectors.kafka.producer import CollectorProducer
+from infra.contract.inventory import FACTS
 from infra.errors import UserError
 from infra.settings import describe
-from jobs.detector import control
 from jobs.enrichment.inventory import history, read_facts
 from jobs.runtime.settings import load_settings
-from ops.commands.detector import By, os_user
+from ops.commands.detector import By
+from ops.inventory import Entry
+from ops.inventory import retire as retire_machine
 from ops.launcher import topics_of
+from ops.os_user import os_user
 
 app = typer.Typer(help="Load and show the facts of machines: site, role and so on.", no_args_is_help=True)
 console = Console()
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
-
-
-class Entry(Facts):
-    """A row of the file: the facts of one machine and from when to when they are valid."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    machine: str = Field(min_length=1)
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-
-    def record(self) -> dict[str, Any]:
-        """The record of the schema `inventory` for this row, without the fields that it leaves out."""
-        fields = {
-            "machine": self.machine,
-            **{name: getattr(self, name) for name in FACTS},
-            "valid_from_unix_nano": _nanos(self.valid_from),
-            "valid_to_unix_nano": _nanos(self.valid_to),
-        }
-        return {name: value for name, value in fields.items() if value is not None}
-
-    def key(self) -> bytes:
-        """The key of the record, `machine@valid_from`: compaction keeps one record of each, so history stays."""
-        return f"{self.machine}@{_nanos(self.valid_from) or 0}".encode()
 
 
 @app.command()
@@ -90,11 +68,8 @@ def retire(
     Example: kappa inventory retire vm-17
     """
     settings = load_settings(kafka_bootstrap=bootstrap)
-    topics, time = topics_of(settings), at or datetime.now(UTC)
-    entry = Entry(machine=machine, valid_from=time, valid_to=time)
-    write_now(settings.kafka_bootstrap, topics["inventory"].name, entry.key().decode(), orjson.dumps(entry.record()))
-    event = control.retire(machine, _nanos(time) or 0)
-    control.send(settings.kafka_bootstrap, topics[control.TOPIC], event, by or os_user())
+    time = at or datetime.now(UTC)
+    retire_machine(settings.kafka_bootstrap, topics_of(settings), machine, time, by or os_user())
     console.print(f"{machine}: retired at {time:%Y-%m-%d %H:%M:%S %Z}".rstrip())
 
 
@@ -139,13 +114,6 @@ def _entry(file: Path, number: int, row: dict[str, Any]) -> Entry:
         return Entry.model_validate(row)
     except ValidationError as error:
         raise UserError(f"{file}, row {number}: {describe(error)}") from None
-
-
-def _nanos(time: datetime | None) -> int | None:
-    if time is None:
-        return None
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1_000_000) * 1000
 
 
 def _text(nanos: int | None) -> str:

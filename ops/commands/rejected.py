@@ -2,31 +2,24 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from infra.contract.topics import TopicMap, parse_duration
+from infra.contract.topics import parse_duration
 from infra.errors import UserError
 from jobs.enrichment import retry
-from jobs.runtime.settings import Settings, load_settings
-from jobs.table import JOBS
-from ops.dead_letters import (
-    DeadLetter,
-    OriginalLostError,
-    Redrive,
-    dead_letters,
-    original,
-    printable,
-    retried_keys,
-)
+from jobs.runtime.settings import load_settings
+from ops.dead_letters import DeadLetter, original, printable, retried_keys
 from ops.launcher import topics_of
+from ops.redrive import Wanted, chosen, redrive, with_ids
 
 app = typer.Typer(help="Dead letters: list them with the reason, show their bytes, retry them.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 200)
@@ -59,7 +52,8 @@ def list_dead_letters(
     """
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
     topics = topics_of(settings)
-    found = sorted(_chosen(settings, topics, Wanted(stage, code, topic, since)), key=lambda letter: letter.time_ms)
+    wanted = Wanted(stage, code, topic, after_ms=_since_ms(since))
+    found = sorted(chosen(settings, topics, wanted), key=lambda letter: letter.time_ms)
     retried = retried_keys(settings.kafka_bootstrap, topics[retry.TOPIC].name)
     rows = [_summary(letter, retried) for letter in found[-limit:]]
     if as_json:
@@ -86,7 +80,7 @@ def show(
     Example: kappa rejected show telemetry.syslog-2-1734-0-not_json
     """
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
-    letter = _by_id(_chosen(settings, topics_of(settings), Wanted()), letter_id)[-1]
+    letter = with_ids(chosen(settings, topics_of(settings), Wanted()), [letter_id])[-1]
     if raw:
         sys.stdout.buffer.write(original(settings.kafka_bootstrap, letter))
         return
@@ -126,72 +120,15 @@ def retry_dead_letters(
         raise UserError("retry: say which: an ID, --stage, --code, --topic, --since or --all")
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
     topics = topics_of(settings)
-    found = list(_chosen(settings, topics, Wanted(stage, code, topic, since)))
+    found = list(chosen(settings, topics, Wanted(stage, code, topic, after_ms=_since_ms(since))))
     if ids:
-        found = [letter for wanted in ids for letter in _by_id(found, wanted)]
-    _check_retriable(topics, found)
-    counts = _redrive(settings, topics, found)
+        found = with_ids(found, ids)
+    with _progress(len(found)) as each:
+        done = redrive(settings, topics, found, each)
     if as_json:
-        typer.echo(json.dumps(counts))
+        typer.echo(json.dumps(asdict(done)))
         return
-    sent, before, others = counts.values()
-    console.print(f"{sent} sent; {before} were sent before; {others} are not from a telemetry topic")
-
-
-def _check_retriable(topics: TopicMap, found: Sequence[DeadLetter]) -> None:
-    """Raises UserError if none of the chosen dead letters came from a collector: it says what to do instead."""
-    if not found or any(letter.record["source"]["topic"] in _telemetry(topics) for letter in found):
-        return
-    letter = found[0]
-    job = letter.stage if letter.stage in JOBS.names() and JOBS[letter.stage].is_replayable else "enrichment"
-    raise UserError(
-        f"retry: {letter.record['id']} is from {letter.record['source']['topic']}, which {letter.stage} reads: only "
-        "what collectors wrote can be retried, as the window of this record is over. Mend its cause, then replay: "
-        f"kappa replay start --job {job} --from TIME --as NAME"
-    )
-
-
-def _telemetry(topics: TopicMap) -> set[str]:
-    return {declared.name for declared in topics.telemetry}
-
-
-def _redrive(settings: Settings, topics: TopicMap, found: Sequence[DeadLetter]) -> dict[str, int]:
-    """Retry the dead letters that come from a telemetry topic; returns how many were sent and how many were not."""
-    known = _telemetry(topics)
-    usable = [letter for letter in found if letter.record["source"]["topic"] in known]
-    try:
-        with _progress(len(usable)) as each:
-            sent = Redrive(settings.kafka_bootstrap, topics[retry.TOPIC]).send(usable, each)
-    except OriginalLostError as error:
-        raise UserError(f"{error}: only its beginning was kept, its topic no longer has it: nothing was sent") from None
-    return {"sent": sent, "sent_before": len(usable) - sent, "not_telemetry": len(found) - len(usable)}
-
-
-class Wanted(NamedTuple):
-    """Which dead letters: those that meet all that is given."""
-
-    stage: str | None = None
-    code: str | None = None
-    topic: str | None = None
-    since: str | None = None
-
-    def is_met_by(self, letter: DeadLetter, after_ms: int) -> bool:
-        """Whether a dead letter is meant; `after_ms` is what `since` says."""
-        record = letter.record
-        return (
-            self.stage in (None, letter.stage)
-            and self.code in (None, record["code"])
-            and self.topic in (None, record["source"]["topic"])
-            and letter.time_ms >= after_ms
-        )
-
-
-def _chosen(settings: Settings, topics: TopicMap, wanted: Wanted) -> Iterator[DeadLetter]:
-    if wanted.stage not in (None, *JOBS.names()):
-        raise UserError(f"--stage={wanted.stage!r}: there is no such job; there are {', '.join(JOBS.names())}")
-    after = _since_ms(wanted.since)
-    letters = dead_letters(settings.kafka_bootstrap, topics["events.rejected"].name)
-    return (letter for letter in letters if wanted.is_met_by(letter, after))
+    console.print(str(done))
 
 
 def _since_ms(since: str | None) -> int:
@@ -202,14 +139,6 @@ def _since_ms(since: str | None) -> int:
     except ValueError as error:
         raise UserError(f"--since={since!r}: {error}") from None
     return int((datetime.now(UTC) - age).timestamp() * 1000)
-
-
-def _by_id(found: Iterable[DeadLetter], letter_id: str) -> list[DeadLetter]:
-    """The dead letters with this id, oldest first: more than one if a retry was rejected too."""
-    matching = [letter for letter in found if letter.record["id"] == letter_id]
-    if not matching:
-        raise UserError(f"dead letter {letter_id!r}: there is none; `kappa rejected list` shows them")
-    return matching
 
 
 def _summary(letter: DeadLetter, retried: set[str]) -> dict[str, Any]:

@@ -20,17 +20,15 @@ DRAIN_SECONDS = 3
 @app.command()
 def console(
     *,
-    host: Annotated[
-        str | None, typer.Option(help="A loopback address, as there is no authentication. [127.0.0.1]")
-    ] = None,
+    host: Annotated[str | None, typer.Option(help="Without authentication a loopback address. [127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="0: any free one. [8080]")] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     kafka_bootstrap: Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")] = None,
     elasticsearch_url: Annotated[str | None, typer.Option(help="[http://127.0.0.1:9200]")] = None,
 ) -> None:
-    """Serve pages that show the chain, incidents, machines, dead letters and generations, until SIGTERM.
+    """Serve pages that show the chain and what it has found, and on which operators act, until SIGTERM.
 
-    It keeps nothing and changes nothing. A server that is down is shown as down; the pages that don't need it go on.
+    It keeps nothing. A server that is down is shown as down; the pages that don't need it go on.
 
     Example: kappa console --open
     """
@@ -39,6 +37,8 @@ def console(
     from ops.console.server import application
     from ops.console.settings import load_console_settings
     from ops.console.sources import Sources
+    from ops.console.writes import Writes
+    from ops.os_user import os_user
 
     own = load_console_settings(host=host, port=port)
     settings = load_settings(kafka_bootstrap=kafka_bootstrap, elasticsearch_url=elasticsearch_url)
@@ -50,8 +50,7 @@ def console(
         typer.echo(f"console: {address}")
         if open_browser:
             threading.Timer(0.5, webbrowser.open, (address,)).start()
-        hosts = ("*",) if own.unprotected else ("127.0.0.1", "localhost", "[::1]")
-        _serve(application(sources, hosts), listener)
+        _serve(application(sources, own, Writes(sources), os_user()), listener)
 
 
 def _listen(own: "ConsoleSettings") -> socket.socket:
@@ -74,6 +73,7 @@ def _serve(served: object, listener: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # who asks is decided by the address that really asks
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     server = uvicorn.Server(config)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ops.console.views import Page
+from ops.console.views.table import Page
 
 _ERRORS = {
     "400": "An argument can't be used",

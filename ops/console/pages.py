@@ -1,6 +1,9 @@
 """The HTML of the views: Jinja2 with everything escaped, and the formats of times, numbers and durations."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -18,6 +21,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"time": time, "number": number, "duration": duration}
+    made.globals |= {"said_more": said_more, "rule_query": rule_query}
     return made
 
 
@@ -50,3 +54,14 @@ def duration(seconds: float | None) -> str:
         if seconds >= least:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def said_more(event: Mapping[str, Any]) -> str:
+    """What else a control event says, beside who, what and where."""
+    names = ("verdict", "novelty", "rule", "direction", "size")
+    return ", ".join(f"{name} {event[name]}" for name in names if event[name] is not None)
+
+
+def rule_query(event: Mapping[str, Any]) -> str:
+    """The arguments of the page that tries the rule of a control event."""
+    return urlencode({name: event[name] for name in ("machine", "series", "direction", "size") if event[name]})

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
@@ -29,6 +30,15 @@ class SourceDown(Exception):
         self.source, self.reason = source, reason
 
 
+@dataclass
+class _Read:
+    """A read that was begun, and whether what it reads may have changed since."""
+
+    begun: float
+    future: Future[Any]
+    is_old: bool = False
+
+
 class SharedReads:
     """Runs the reads of one source in threads of its own; equal questions within `fresh_seconds` share an answer."""
 
@@ -37,14 +47,14 @@ class SharedReads:
         self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._lock = threading.Lock()
         self._reason: str | None = None  # why it is down
-        self._reads: dict[Hashable, tuple[float, Future[Any]]] = {}
+        self._reads: dict[Hashable, _Read] = {}
 
     def read(self, question: Hashable, ask: Callable[[], T]) -> T:
         """The answer that `ask` gives. Raises SourceDown if it fails, or takes longer than the patience."""
-        begun, future = self._begun(question, ask)
+        read = self._begun(question, ask)
         try:
             # One that has already waited in vain for another page isn't waited for again.
-            answer: T = future.result(max(0.0, begun + self._patience - time.monotonic()))
+            answer: T = read.future.result(max(0.0, read.begun + self._patience - time.monotonic()))
         except NotInTime:
             reason = f"has not answered within {self._patience:g} s"
         except Exception as error:
@@ -56,6 +66,12 @@ class SharedReads:
         self._note(reason)
         raise SourceDown(self._source, reason)
 
+    def forget(self) -> None:
+        """What was read, or is being read, isn't shown again: something has changed."""
+        with self._lock:
+            for read in self._reads.values():
+                read.is_old = True
+
     def _note(self, reason: str | None) -> None:
         """Log that the source is down, or up again, once."""
         before, self._reason = self._reason, reason
@@ -64,20 +80,25 @@ class SharedReads:
         elif before and not reason:
             _log.info("source answers again", source=self._source)
 
-    def _begun(self, question: Hashable, ask: Callable[[], T]) -> tuple[float, Future[T]]:
+    def _begun(self, question: Hashable, ask: Callable[[], T]) -> _Read:
         with self._lock:
-            begun, future = self._reads.get(question, (0.0, None))
-            # A read that hangs is waited for again, not begun again.
-            if future is not None and (not future.done() or time.monotonic() - begun < self._fresh):
-                return begun, future
+            known = self._reads.get(question)
+            if known is not None and self._is_shared(known):
+                return known
             if not self._waiting.acquire(blocking=False):
                 raise SourceDown(self._source, f"{MOST_WAITING} reads are waiting for it")
-            self._forget()
-            begun, future = time.monotonic(), Future()
-            self._reads[question] = begun, future
+            self._drop_old()
+            read = self._reads[question] = _Read(time.monotonic(), Future())
         # A daemon: the process ends without waiting for a server that hangs.
-        threading.Thread(target=self._answer, args=(future, ask), name=f"read-{self._source}", daemon=True).start()
-        return begun, future
+        threading.Thread(target=self._answer, args=(read.future, ask), name=f"read-{self._source}", daemon=True).start()
+        return read
+
+    def _is_shared(self, read: _Read) -> bool:
+        age = time.monotonic() - read.begun
+        if read.future.done():
+            return not read.is_old and age < self._fresh
+        # A read that hangs is waited for again, not begun again.
+        return not read.is_old or age > self._patience
 
     def _answer(self, future: Future[T], ask: Callable[[], T]) -> None:
         try:
@@ -90,12 +111,9 @@ class SharedReads:
         finally:
             self._waiting.release()
 
-    def _forget(self) -> None:
-        """Drop what is no longer fresh."""
-        if len(self._reads) < MOST_KEPT:
-            return
-        old = time.monotonic() - self._fresh
-        self._reads = {key: one for key, one in self._reads.items() if one[0] > old or not one[1].done()}
+    def _drop_old(self) -> None:
+        if len(self._reads) >= MOST_KEPT:
+            self._reads = {key: read for key, read in self._reads.items() if self._is_shared(read)}
 
 
 def _in_one_line(error: Exception) -> str:

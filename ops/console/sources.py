@@ -122,6 +122,16 @@ class Sources:
         """The map of topics of the settings' generation. Raises UserError if it can't be read."""
         return JOBS.topics_in(load_topics(self.settings.topics_file), self.settings.generation)
 
+    def shown_topics(self) -> TopicMap:
+        """The map of topics of the promoted generation, whose documents Elasticsearch shows."""
+        registry = self.registry()
+        return registry.topics(registry.promotion.generation, load_topics(self.settings.topics_file))
+
+    def forget(self) -> None:
+        """What was read before isn't shown again."""
+        for reads in (self._kafka, self._elasticsearch, *self._jobs.values()):
+            reads.forget()
+
     def check(self) -> None:
         """Raises SourceDown if neither Kafka nor Elasticsearch answers."""
         try:

@@ -5,7 +5,8 @@ let shown = "";
 
 function isBusy() {
   const selection = document.getSelection();
-  return document.hidden || (selection && !selection.isCollapsed) || document.querySelector("#live details[open]");
+  const isUsed = document.querySelector("#live :is(details[open], input:checked, input:focus, select:focus)");
+  return document.hidden || (selection && !selection.isCollapsed) || isUsed;
 }
 
 async function refresh() {
@@ -40,4 +41,10 @@ async function refreshForever() {
 for (const form of document.querySelectorAll("form.filters")) {
   form.addEventListener("change", () => form.requestSubmit());
 }
+// One box chooses all of a list.
+document.addEventListener("change", ({ target }) => {
+  const name = target.dataset.all;
+  if (name) for (const box of document.querySelectorAll(`#live input[name="${name}"]`)) box.checked = target.checked;
+});
+
 refreshForever();

@@ -1,5 +1,6 @@
-"""The console's views over a real broker and a real Elasticsearch, with no job that answers."""
+"""The console over a real broker and a real Elasticsearch, with no job that answers: its views, then what people do."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -8,15 +9,18 @@ from confluent_kafka import Producer
 from starlette.testclient import TestClient
 
 from connectors.kafka.admin import apply, connect
+from connectors.kafka.reader import read_topic
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink
 from connectors.sinks.elasticsearch import connect as connect_elasticsearch
 from infra.contract.topics import load_topics
 from jobs.detector import control
+from jobs.enrichment.inventory import history, read_facts
 from jobs.indexer import indexer
 from jobs.runtime.settings import Settings
 from ops.console.server import application
 from ops.console.settings import ConsoleSettings
 from ops.console.sources import Sources
+from ops.console.writes import Writes
 
 GENERATION = "console-test"
 BEGAN = 1_790_000_000_000
@@ -92,8 +96,9 @@ def browser(servers):
     producer.produce("telemetry.lines", b"\xffno JSON", partition=0)
     assert producer.flush(30) == 0
     _index(servers.elasticsearch_url)
-    sources = Sources(settings, ConsoleSettings(patience_seconds=30))
-    return TestClient(application(sources, ("127.0.0.1",)), base_url="http://127.0.0.1")
+    own = ConsoleSettings(patience_seconds=30)
+    sources = Sources(settings, own)
+    return TestClient(application(sources, own, Writes(sources), "ada"), base_url="http://127.0.0.1")
 
 
 def _index(url):
@@ -174,3 +179,60 @@ def test_the_live_generation_is_promoted(browser):
 
 def test_it_is_ready(browser):
     assert browser.get("/readyz").text == "ok\n"
+
+
+def act(browser, name, **fields):
+    token = browser.get("/control").text.partition('name="csrf" value="')[2].partition('"')[0]
+    answer = browser.post(f"/act/{name}", data={"csrf": token, "back": "/control", **fields}, follow_redirects=False)
+    assert answer.status_code == 303, answer.text
+
+
+def test_feedback_is_about_the_strongest_moment_of_the_novelty(browser, servers):
+    at = BEGAN * 1_000_000
+    start = {"id": "n1", "phase": "start", "verdict": "anomaly", "machine": "vm-1", "kind": "metric", "series": "cpu"}
+    start |= {"text": "so", "time_unix_nano": at, "since_unix_nano": at, "expected": 1.5}
+    producer = Producer({"bootstrap.servers": servers.bootstrap, "partitioner": "murmur2_random"})
+    for phase, score, observed in (("start", 8.0, 97.0), ("update", 12.0, 99.0), ("end", 1.0, 2.0)):
+        record = start | {"phase": phase, "score": score, "observed": observed}
+        producer.produce("novelties", json.dumps(record).encode(), b"vm-1", timestamp=BEGAN)
+    assert producer.flush(30) == 0
+    act(browser, "feedback", novelty="n1", started=str(BEGAN))
+    said = get(browser, "control?action=feedback")["history"][0]
+    assert [said[name] for name in ("by", "machine", "series", "novelty")] == ["ada", "vm-1", "cpu", "n1"]
+    (event,) = [one for one in control.history(servers.bootstrap, control.TOPIC) if one["action"] == "feedback"]
+    assert (event["observed"], json.loads(event["novelty_record"])["phase"]) == (99.0, "end")
+
+
+def test_a_rule_holds_until_it_is_allowed_again(browser):
+    act(browser, "suppress", machine="vm-1", direction="above")
+    (rule,) = get(browser, "control")["rules"]
+    assert (rule["machine"], rule["direction"], rule["by"]) == ("vm-1", "above", "ada")
+    act(browser, "allow", rule=rule["rule"])
+    view = get(browser, "control")
+    assert (view["rules"], [one["action"] for one in view["history"][:2]]) == ([], ["allow", "suppress"])
+
+
+def test_a_rule_is_previewed_on_what_is_indexed(browser):
+    view = get(browser, "control/suppress?machine=vm-1")
+    assert ([one["id"] for one in view["novelties"]], view["of"]) == (["n3", "n1"], 3)
+
+
+def test_a_retired_machine_is_in_the_inventory_and_in_the_history(browser, servers):
+    act(browser, "retire", machine="vm-2", typed="vm-2")
+    (fact,) = history(read_facts(servers.bootstrap, "inventory")["vm-2"].values())
+    assert fact["valid_to"] is not None
+    said = get(browser, "fleet/vm-2")["control"][0]
+    assert (said["action"], said["by"]) == ("retire", "ada")
+
+
+def test_a_retried_dead_letter_is_sent_once(browser, servers):
+    letter = {"id": "telemetry.lines-0-0-0-not_json", "stage": "enrichment", "code": "not_json", "reason": "no JSON"}
+    source = {"topic": "telemetry.lines", "partition": 0, "offset": 0, "timestamp_unix_milli": BEGAN}
+    record = letter | {"source": source, "value": base64.b64encode(b"\xffno JSON").decode(), "events": 1}
+    producer = Producer({"bootstrap.servers": servers.bootstrap})
+    producer.produce("events.rejected", json.dumps(record).encode(), b"telemetry.lines/0/0", partition=0)
+    assert producer.flush(30) == 0
+    for _ in range(2):
+        act(browser, "retry", id=letter["id"])
+    (sent,) = read_topic(servers.bootstrap, "events.retry")
+    assert (sent.key(), sent.value()) == (b"0/0", b"\xffno JSON")

@@ -25,6 +25,7 @@ class FakeSources:
         self.generations = Registry()
         self.controls = []
         self.searches = []
+        self.forgotten = 0
         vars(self).update(facts)
 
     def _ask(self, source):
@@ -62,6 +63,12 @@ class FakeSources:
     def control(self):
         self._ask(KAFKA)
         return self.controls
+
+    def shown_topics(self):
+        return load_topics()
+
+    def forget(self):
+        self.forgotten += 1
 
     def check(self):
         self._ask(KAFKA)

@@ -1,6 +1,6 @@
 import pytest
 
-from ops.console.views import PAGES
+from ops.console.views.table import PAGES
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from tests.unit.ops.console.sources import ESCAPED, MARKUP
-from tests.unit.ops.console.test_incidents import hits
+from tests.unit.ops.console.views.test_incidents import hits
 
 END = 1_790_000_000_000
 STEP = 180_000  # 6 h in 120

@@ -13,7 +13,7 @@ SHOWN = 100
 GROUPS = 200
 BYTES = 4_096  # of a record that a page shows
 LINE = 16  # bytes
-FILTERS = ("stage", "code")
+FILTERS = {"stage": "stage", "code": "code", "topic": "source.topic", "machine": "machine"}  # argument -> field
 _LISTED = ("stage", "code", "reason", "machine", "events", "source")
 
 
@@ -29,7 +29,7 @@ def rejected(sources: Sources, arguments: Mapping[str, str]) -> View:
     found = sources.search(
         "rejected",
         size=SHOWN,
-        query={"bool": {"filter": [{"term": {name: value}} for name, value in chosen.items()]}},
+        query={"bool": {"filter": [{"term": {FILTERS[name]: value}} for name, value in chosen.items()]}},
         sort=[{"@timestamp": "desc"}],
         source_excludes=["value"],
     )["hits"]
@@ -61,7 +61,8 @@ def _counts(aggregations: Mapping[str, Any]) -> list[View]:
 
 
 def _letter(identity: str, document: Mapping[str, Any]) -> View:
-    return {"id": identity, "time": document.get("@timestamp"), **{name: document.get(name) for name in _LISTED}}
+    picked = {name: document.get(name) for name in _LISTED}
+    return {"id": identity, "name": document.get("id"), "time": document.get("@timestamp"), **picked}
 
 
 def letter(sources: Sources, arguments: Mapping[str, str]) -> View:
@@ -72,7 +73,6 @@ def letter(sources: Sources, arguments: Mapping[str, str]) -> View:
         raise NotThere(f"There is no dead letter {identity}.")
     return {
         **_letter(identity, document),
-        "name": document.get("id"),
         "key": document.get("key"),
         "kept": document.get("value"),
         "original": _original(sources, document.get("source") or {}),

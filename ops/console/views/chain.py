@@ -8,10 +8,10 @@ from typing import Any
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from jobs.table import JOBS
-from ops.console.graph import Graph, layout
-from ops.console.health import JobMetrics, problems
 from ops.console.reads import SourceDown
 from ops.console.sources import ALL, Sample, Sources
+from ops.console.views.graph import Graph, layout
+from ops.console.views.health import JobMetrics, problems
 
 View = dict[str, Any]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ops.console.machine import STEPS
+from ops.console.views.machine import STEPS
 
 WIDTH, HEIGHT = 960, 96
 _MARGIN = 0.06  # of the range, above and below

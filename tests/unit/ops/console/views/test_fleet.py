@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.ops.console.sources import ESCAPED, MARKUP
-from tests.unit.ops.console.test_incidents import hits
+from tests.unit.ops.console.views.test_incidents import hits
 
 NEWEST = 1_790_000_000_000
 STEP = 360_000  # ms: an hour in 60 columns is 60,000; six hours 360,000

@@ -13,7 +13,7 @@ SHOWN = 100
 STATES = {"all": {"match_all": {}}, "open": {"bool": {"must_not": {"exists": {"field": "ended"}}}}}
 _LISTED = ("started", "updated", "ended", "machines", "novelties", "verdicts", "score", "text")
 _MEMBER = ("novelty", "machine", "verdict", "series", "since", "score")
-_NOVELTY = ("ended", "observed", "expected_low", "expected_high", "text")
+_NOVELTY = ("started", "ended", "observed", "expected_low", "expected_high", "text", "feedback")
 
 
 def incidents(sources: Sources, arguments: Mapping[str, str]) -> View:

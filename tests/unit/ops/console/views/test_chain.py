@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ops.console import health
+from ops.console.views import health
 from tests.unit.ops.console.sources import ESCAPED, MARKUP, sample
 
-RUNBOOKS = Path(__file__).parents[4] / "docs/how-to/runbooks.md"
+RUNBOOKS = Path(__file__).parents[5] / "docs/how-to/runbooks.md"
 
 
 def row_of(browser, query):

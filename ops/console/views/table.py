@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ops.console.chain import chain, graph
-from ops.console.fleet import FILTERS as FLEET_FILTERS
-from ops.console.fleet import SPANS, drawing, fleet
-from ops.console.generations import generations
-from ops.console.incidents import incident, incidents
-from ops.console.machine import STEPS, machine
-from ops.console.plot import HEIGHT, WIDTH, plot
-from ops.console.rejected import FILTERS as REJECTED_FILTERS
-from ops.console.rejected import letter, rejected
 from ops.console.sources import Sources
+from ops.console.views.chain import chain, graph
+from ops.console.views.control import DIRECTIONS, RULE, control, suppression
+from ops.console.views.control import FILTERS as CONTROL_FILTERS
+from ops.console.views.fleet import FILTERS as FLEET_FILTERS
+from ops.console.views.fleet import SPANS, drawing, fleet
+from ops.console.views.generations import generations
+from ops.console.views.incidents import incident, incidents
+from ops.console.views.machine import STEPS, machine
+from ops.console.views.plot import HEIGHT, WIDTH, plot
+from ops.console.views.rejected import FILTERS as REJECTED_FILTERS
+from ops.console.views.rejected import letter, rejected
 
 Arguments = Mapping[str, str]  # of the query, and of the path
 View = dict[str, Any]
@@ -56,7 +58,11 @@ PAGES = (
     Page("fleet/{machine:path}", "machine", "Machine", machine, lambda view, *_: _plots(view), ("span", "series")),
     Page("incidents", "incidents", "Incidents", incidents, query=("state",)),
     Page("incidents/{id:path}", "incident", "Incident", incident),
-    Page("rejected", "rejected", "Rejected", rejected, query=REJECTED_FILTERS),
+    Page("control", "control", "Control", control, query=CONTROL_FILTERS),
+    Page("control/suppress", "suppress", "Suppress", suppression, lambda *_: {"directions": DIRECTIONS}, RULE),
+    Page("rejected", "rejected", "Rejected", rejected, query=tuple(REJECTED_FILTERS)),
     Page("rejected/{id:path}", "letter", "Dead letter", letter),
     Page("generations", "generations", "Generations", generations),
 )
+
+NAVIGATION = tuple(page for page in PAGES if "/" not in page.path)

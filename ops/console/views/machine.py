@@ -6,17 +6,20 @@ from typing import Any
 
 from infra.contract.topics import parse_duration
 from ops.console.errors import NotThere
-from ops.console.fleet import SPANS, View, buckets, one_of
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
+from ops.console.views.control import said
+from ops.console.views.fleet import SPANS, View, buckets, one_of
 
 STEPS = 120  # points of a series
 SERIES = 100  # that are listed
 DRAWN = 24  # of those, those with novelties first
 NOVELTIES = 100
 _FACTS = ("type", "site", "hypervisor", "tenant", "role", "workload")
-_NOVELTY = ("verdict", "series", "started", "ended", "score", "observed", "expected_low", "expected_high", "text")
-_CONTROL = ("action", "by", "machine", "series", "verdict", "novelty", "rule", "direction", "size")
+_NOVELTY = (
+    *("verdict", "series", "started", "ended", "score", "observed", "expected_low", "expected_high", "text"),
+    "feedback",
+)
 _MINIMUM, _MAXIMUM = {"min": {"field": "min"}}, {"max": {"field": "max"}}
 
 
@@ -121,5 +124,4 @@ def _control(sources: Sources, name: str) -> tuple[list[View] | None, list[View]
         events = sources.control()
     except SourceDown as error:
         return None, [{"source": error.source, "reason": error.reason}]
-    mine = [event for event in events if fnmatchcase(name, event["machine"])]
-    return [{"time": one["time"]} | {field: one.get(field) for field in _CONTROL} for one in reversed(mine)], []
+    return [said(one) for one in reversed(events) if fnmatchcase(name, one["machine"])], []

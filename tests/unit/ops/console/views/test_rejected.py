@@ -1,8 +1,8 @@
 import pytest
 
-from ops.console.rejected import hex_dump
+from ops.console.views.rejected import hex_dump
 from tests.unit.ops.console.sources import ESCAPED, MARKUP
-from tests.unit.ops.console.test_incidents import hits
+from tests.unit.ops.console.views.test_incidents import hits
 
 RECEIVED = 1_790_000_000_000
 PLACE = ("telemetry.syslog", 2, 1734)

@@ -1,7 +1,7 @@
 import math
 
-from ops.console.machine import STEPS
-from ops.console.plot import HEIGHT, WIDTH, plot
+from ops.console.views.machine import STEPS
+from ops.console.views.plot import HEIGHT, WIDTH, plot
 
 STEP = 1000
 
