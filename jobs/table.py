@@ -64,6 +64,7 @@ JOBS = JobTable(
             writes=("events.rejected",),
             sink="elasticsearch",
             code="jobs.indexer.job:run",
+            settings="jobs.indexer.settings:IndexerSettings",
         ),
         Job(
             "notifier",

@@ -1,34 +1,36 @@
 """An Elasticsearch sink that retries for ever: a bulk ends when each document was written or refused for its content.
 
-An outage or a full queue isn't the document's fault, so the sink waits until it is over. The caller provides the wait
-(`sleep`), and gives up by raising from it. A request that is refused as a whole is cut in halves until the document at
-fault is alone. The sink uses only what Elasticsearch's minimal server has.
+An outage, a full queue or disk and missing rights aren't the document's fault, so the sink waits until they are over.
+The caller provides the wait, and gives up by raising from it. A request that is refused as a whole is cut in halves
+until the document at fault is alone. The sink uses only what Elasticsearch's minimal server has.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
-import structlog
-from elasticsearch import ApiError, BadRequestError, Elasticsearch, OrjsonSerializer, UnsupportedProductError
-from elasticsearch.exceptions import TransportError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
+from elasticsearch import Elasticsearch, OrjsonSerializer
 
+from connectors.sinks.elasticsearch_errors import (
+    Cause,
+    RequestRefused,
+    Retry,
+    Unavailable,
+    classified_errors,
+    reason_of,
+)
 from infra.errors import UserError
-
-T = TypeVar("T")
 
 CHUNK_DOCUMENTS = 2_000
 CHUNK_BYTES = 5_000_000  # Elasticsearch takes 100 MB (http.max_content_length), a proxy in front of it perhaps 10
 LARGEST_BYTES = 20_000_000  # of a document: no record has so many
 REQUEST_SECONDS = 30
-LONGEST_PAUSE_SECONDS = 10
 
 BAD_REQUEST = 400
+FORBIDDEN = (401, 403)
 SERVER_ERROR = 500  # of one document: a fault of the server's code at this one, or of a shard
 FAILURES = 10  # after so many, over half a minute, it is asked whose
 CONFLICT = 409  # of an external version: the index has this state of the document or a newer one
@@ -37,15 +39,13 @@ INDEX_FAULTS = frozenset({"index_closed_exception", "validation_exception", "inv
 FULL = re.compile(r"number of documents in .* exceed", re.IGNORECASE)  # of a shard: 2^31 - 129
 PROBE = "kappa-probe"  # the id of a document that never exists
 
-_log = structlog.get_logger(__name__)
 
+class IndexFull(Exception):
+    """A shard of an index has as many documents as Lucene allows."""
 
-class Unavailable(Exception):
-    """Elasticsearch can't serve the request now; the sink retries it."""
-
-
-class RequestRefused(Exception):
-    """Elasticsearch refuses a request as a whole, for something in it: to repeat it is no use."""
+    def __init__(self, index: str, reason: str) -> None:
+        super().__init__(f"{index}: {reason}")
+        self.index = index
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,14 @@ class Action:
         if self.version is not None:
             meta |= {"version": self.version, "version_type": "external_gte"}
         return orjson.dumps({"index": meta}) + b"\n" + orjson.dumps(self.document)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A document that is there: in which index, and its content if that was asked for."""
+
+    index: str
+    document: dict[str, Any]
 
 
 def connect(url: str, **identity: Any) -> Elasticsearch:
@@ -84,35 +92,25 @@ def connect(url: str, **identity: Any) -> Elasticsearch:
 
 
 class ElasticsearchSink:
-    """Writes documents and reads them by id; while Elasticsearch is unavailable it retries, blocking in `sleep`."""
+    """Writes documents and finds them by id; while Elasticsearch is unavailable it repeats the request."""
 
-    def __init__(self, client: Elasticsearch, sleep: Callable[[float], None]) -> None:
+    def __init__(self, client: Elasticsearch, retry: Retry) -> None:
         self._client = client
-        self._sleep = sleep
+        self._retry = retry
 
-    def prepare(self, name: str, template: Mapping[str, Any], index: str) -> None:
-        """Put the index template `name`, and create `index` or add the fields that it lacks. Idempotent.
-
-        Raises:
-            UserError: the index has other types for these fields, or the credentials don't suffice.
-        """
-        self._retry(lambda: self._client.indices.put_index_template(name=name, **template))
-        self._retry(lambda: self._create(index, template["template"]["mappings"]))
-
-    def point(self, alias: str, index: str) -> None:
-        """Point `alias` at `index`, unless it points at an index already."""
-        if not self._retry(lambda: self._client.indices.exists_alias(name=alias)):
-            self._retry(lambda: self._client.indices.put_alias(name=alias, index=index))
-
-    def read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The documents that exist, by id, in their last written state (not that of the last refresh)."""
-        return self._retry(lambda: self._read(index, ids)) if ids else {}
+    def find(self, index: str, ids: Sequence[str], *, source: bool = True) -> dict[str, Found]:
+        """The documents that an index has, by id, in their last written state (not that of the last refresh)."""
+        found: dict[str, Found] = {}
+        for start in range(0, len(ids), CHUNK_DOCUMENTS):
+            some = ids[start : start + CHUNK_DOCUMENTS]
+            found |= self._retry(lambda some=some: self._find(index, some, source))  # type: ignore[misc]
+        return found
 
     def write(self, actions: Sequence[Action]) -> dict[int, str]:
         """Write the documents; returns the reason of each refused one by its place in the list.
 
         Raises:
-            UserError: an index is full, or the credentials don't suffice.
+            IndexFull: an index can take no more; some of the documents may have been written.
         """
         refused: dict[int, str] = {}
         failures: Counter[int] = Counter()
@@ -125,7 +123,8 @@ class ElasticsearchSink:
 
         Removes those that were written or refused; raises Unavailable if some are left.
         """
-        reason = ""
+        reason: str = ""
+        cause: Cause | None = None
         parts = [list(pending)] if pending else []
         while parts:
             part = parts.pop()
@@ -145,18 +144,18 @@ class ElasticsearchSink:
                 if result["status"] < 300 or result["status"] == CONFLICT:
                     del pending[number]
                 elif _is_refused(result, action.index) or (
-                    failures[number] >= FAILURES and self._probe(action, _reason(result["error"])) < SERVER_ERROR
+                    failures[number] >= FAILURES and self._probe(action, reason_of(result["error"])) < SERVER_ERROR
                 ):
-                    refused[number] = _reason(result["error"])
+                    refused[number] = reason_of(result["error"])
                     del pending[number]
                 else:
-                    reason = _reason(result["error"])
+                    reason, cause = reason_of(result["error"]), "forbidden" if result["status"] in FORBIDDEN else None
         if pending:
-            raise Unavailable(reason)
+            raise Unavailable(reason, cause)
 
     def _send(self, numbers: Sequence[int], lines: Sequence[bytes]) -> list[dict[str, Any]]:
         """The result of each action of one bulk request. Raises RequestRefused, or Unavailable."""
-        with _classified_errors():
+        with classified_errors():
             items = self._client.bulk(operations=lines)["items"]  # type: ignore[arg-type]  # the lines as they are
         if len(items) != len(numbers):
             raise Unavailable(f"{len(items)} results of {len(numbers)} documents")
@@ -170,56 +169,11 @@ class ElasticsearchSink:
         except RequestRefused as error:
             raise Unavailable(f"refuses every bulk request: {reason}") from error
 
-    def _read(self, index: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        found = self._client.mget(index=index, ids=ids)["docs"]
-        if errors := [document["error"] for document in found if "error" in document]:
-            raise Unavailable(_reason(errors[0]))
-        return {document["_id"]: document["_source"] for document in found if document["found"]}
-
-    def _create(self, index: str, mappings: Mapping[str, Any]) -> None:
-        if not self._client.indices.exists(index=index):
-            self._client.options(ignore_status=BAD_REQUEST).indices.create(index=index)
-        try:
-            self._client.indices.put_mapping(index=index, **mappings)
-        except BadRequestError as error:
-            raise UserError(f"index={index}: {error.message}: {error.info}; replay into a new generation") from error
-
-    def _retry(self, call: Callable[[], T]) -> T:
-        retrying = Retrying(
-            retry=retry_if_exception_type(Unavailable),
-            wait=wait_random_exponential(multiplier=0.25, max=LONGEST_PAUSE_SECONDS),
-            sleep=self._sleep,
-            before_sleep=_log_retry,
-        )
-        try:
-            for attempt in retrying:
-                with attempt, _classified_errors():
-                    result = call()
-        except RequestRefused as error:  # no document is at fault
-            raise UserError(f"elasticsearch_url: {error}; see that it is Elasticsearch 8 or later") from error
-        return result
-
-
-@contextmanager
-def _classified_errors() -> Iterator[None]:
-    """Turn errors that pass by themselves into Unavailable, those of the credentials into UserError.
-
-    What is left is RequestRefused.
-    """
-    try:
-        yield
-    except UnsupportedProductError as error:  # the answer is somebody else's: a gateway's
-        raise Unavailable(error.message) from error
-    except ApiError as error:
-        if error.status_code in {401, 403}:
-            raise UserError(f"elasticsearch_user: {error.message}; give a user that may write these indices") from error
-        # Elasticsearch explains its errors: one without a body is from a gateway that has no server behind it.
-        is_explained = bool(error.body) or error.status_code in {400, 413}
-        if error.status_code in {408, 429} or error.status_code >= 500 or not is_explained:
-            raise Unavailable(f"{error.status_code} {error.message}") from error
-        raise RequestRefused(f"{error.status_code} {error.message}: {_detail(error)}") from error
-    except TransportError as error:  # no connection, no answer in time, or one that isn't JSON
-        raise Unavailable(error.message) from error
+    def _find(self, index: str, ids: Sequence[str], source: bool) -> dict[str, Found]:
+        documents = self._client.mget(index=index, ids=ids, source=source)["docs"]
+        if errors := [document["error"] for document in documents if "error" in document]:
+            raise Unavailable(reason_of(errors[0]))
+        return {one["_id"]: Found(index, one.get("_source") or {}) for one in documents if one["found"]}
 
 
 def _chunks(actions: Iterable[Action], refused: dict[int, str]) -> Iterator[dict[int, tuple[Action, bytes]]]:
@@ -245,29 +199,8 @@ def _chunks(actions: Iterable[Action], refused: dict[int, str]) -> Iterator[dict
 
 
 def _is_refused(result: Mapping[str, Any], index: str) -> bool:
-    """Whether a document is refused for its content. Raises UserError if its index is full."""
+    """Whether a document is refused for its content. Raises IndexFull if its index can take no more."""
     error = result["error"]
     if FULL.search(str(error.get("reason"))):
-        raise UserError(
-            f"index={index}: {error['reason']}: a shard is full; delete documents that are no longer needed, or replay "
-            "into a new generation (docs/how-to/limits.md)"
-        )
+        raise IndexFull(index, error["reason"])
     return result["status"] == BAD_REQUEST and error["type"] not in INDEX_FAULTS
-
-
-def _reason(error: Mapping[str, Any]) -> str:
-    """The text of an error with its causes, which often say more than the error itself."""
-    text = f"{error.get('type')}: {error.get('reason')}"
-    return f"{text} ({_reason(error['caused_by'])})" if error.get("caused_by") else text
-
-
-def _detail(error: ApiError) -> str:
-    """What the body of an error says, in short."""
-    body = error.body if isinstance(error.body, dict) else {}
-    found = body.get("error")
-    return _reason(found) if isinstance(found, dict) else str(error.body)[:500]
-
-
-def _log_retry(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome else None
-    _log.warning("elasticsearch unavailable", attempt=state.attempt_number, reason=str(error))

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
+from infra.contract.indices import Lifecycles
 from infra.errors import UserError
 from jobs.indexer import documents
 from jobs.indexer.documents import Document
@@ -20,6 +21,10 @@ STAGE = "indexer"
 UNREADABLE = "unreadable_record"
 REFUSED = "elasticsearch_refused"
 LOST = "lost_records"
+AHEAD = "ahead"
+AHEAD_MILLI = (
+    86_400_000  # of its record's Kafka timestamp, which brokers bound by their clock: each day ahead is an index
+)
 MOST_DOCUMENTS = 20_000  # of a batch, unless a single record has more: a bound of memory
 KEPT_NAME = 1_000  # bytes of a key
 
@@ -66,13 +71,21 @@ class Batch:
     documents: dict[Key, Document] = field(default_factory=dict)
     origins: dict[Key, Message] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    lifecycles: Lifecycles | None = None  # say which windows are indexed; None: all
 
     def add(self, kind: Kind, message: Message, value: bytes) -> None:
         """Convert the value of one message and add its documents; a value that can't be converted becomes a fault."""
         try:
-            converted = CONVERTERS[kind](orjson.loads(value))
+            record = orjson.loads(value)
+            if self.lifecycles and not self.lifecycles.of(kind, record):
+                return
+            converted = CONVERTERS[kind](record)
         except _UNREADABLE as error:
             self.faults.append(Fault(message, UNREADABLE, f"{type(error).__name__}: {error}"))
+            return
+        latest = max((document["@timestamp"] for document in converted.values()), default=0)
+        if latest > message.timestamp_unix_milli + AHEAD_MILLI:
+            self.faults.append(Fault(message, AHEAD, f"its time, {latest} ms since 1970, is more than a day ahead"))
             return
         for identity, document in converted.items():
             self.merge((kind, identity), document)
@@ -84,16 +97,21 @@ class Batch:
         self.documents[key] = documents.merge(known, document) if known and key[0] in MERGED else document
 
 
-def convert(messages: Iterable[Message], kinds: Mapping[str, Kind]) -> Iterator[Batch]:
-    """The documents of messages in batches of bounded size; `kinds` gives the kind of documents by topic."""
-    batch = Batch()
+def convert(
+    messages: Iterable[Message], kinds: Mapping[str, Kind], lifecycles: Lifecycles | None = None
+) -> Iterator[Batch]:
+    """The documents of messages in batches of bounded size; `kinds` gives the kind of documents by topic.
+
+    `lifecycles` say which windows are indexed; without them, all are.
+    """
+    batch = Batch(lifecycles=lifecycles)
     for message in messages:
         if message.value is None:
             continue
         batch.add(kinds[message.topic], message, message.value)
         if len(batch.documents) >= MOST_DOCUMENTS:
             yield batch
-            batch = Batch()
+            batch = Batch(lifecycles=lifecycles)
     yield batch
 
 

@@ -5,76 +5,84 @@ letters if it has any. If it is killed in between, the batch is read again and w
 ids.
 """
 
-import json
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import structlog
 from elasticsearch import Elasticsearch
 from prometheus_client import Counter, Gauge
 
-from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
+from connectors.sinks.elasticsearch import Action, ElasticsearchSink, Found, IndexFull, connect
+from connectors.sinks.elasticsearch_errors import Cause, Retry
+from infra.contract.indices import Lifecycles
 from infra.contract.offsets import Offsets
-from infra.contract.topics import LIVE, TopicMap
+from infra.contract.topics import TopicMap
 from jobs.indexer import documents
 from jobs.indexer.batch import MERGED, REFUSED, Batch, Fault, Key, Kind, Message, convert, lost, reject
+from jobs.indexer.index_names import index_of
+from jobs.indexer.indices import Indices
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, next_offsets
 from jobs.indexer.outbox import Outbox
+from jobs.indexer.settings import IndexerSettings
 from jobs.runtime.settings import Settings
 
 DOCUMENTS = Counter("kappa_indexer_documents", "Documents written to Elasticsearch", ("index",))
 REFUSALS = Counter("kappa_indexer_refused", "Records or documents that could not be indexed: they are dead letters")
 LOST = Counter("kappa_indexer_lost_records", "Offsets deleted before they were indexed", ("topic", "partition"))
-WAITING = Gauge("kappa_indexer_waiting", "1 while Elasticsearch is unavailable and the indexer waits for it")
+WAITING = Gauge(
+    "kappa_indexer_waiting", "1 while the indexer waits for Elasticsearch: unavailable, forbidden, full", ("cause",)
+)
+
+FULL_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
 
 
-def run(settings: Settings, topics: TopicMap, stop: threading.Event, instance: str = "0") -> None:
+def run(settings: Settings, own: IndexerSettings, topics: TopicMap, stop: threading.Event) -> None:
     """Index a generation's topics until `stop` is set; then finish the batch and return.
 
-    Indexers that share the partitions need different values of `instance`: of two with the same one, the later fences
-    the earlier one as soon as that writes a dead letter.
+    Indexers that share the partitions need different values of `settings.instance`: of two with the same one, the later
+    fences the earlier one as soon as that writes a dead letter.
 
     Raises:
         UserError: the broker can't be reached, a topic is missing, or another indexer took over.
     """
     name = settings.query_of("indexer")
     kinds = {topic.name: topic.index for topic in topics.indexed if topic.index}
+    lifecycles = own.lifecycles({*kinds.values()})
     client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
     intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:
-        outbox = Outbox(settings.kafka_bootstrap, f"{name}.{instance}", topics["events.rejected"].name, stop)
-        Indexer(intake, outbox, client, kinds, settings.generation).run(stop)
+        outbox = Outbox(settings.kafka_bootstrap, f"{name}.{settings.instance}", topics["events.rejected"].name, stop)
+        Indexer(intake, outbox, client, kinds=kinds, lifecycles=lifecycles, generation=settings.generation).run(stop)
     finally:
         intake.close()
-
-
-def index_of(kind: Kind, generation: str) -> str:
-    """The name of the index that has a generation's documents of one kind."""
-    return f"kappa-{kind}-{generation}"
-
-
-def template_of(kind: Kind) -> dict[str, Any]:
-    """The index template of a kind of documents, as Elasticsearch takes it."""
-    template: dict[str, Any] = json.loads((Path(__file__).parent / f"{kind}.template.json").read_text())
-    return template
 
 
 class Indexer:
     """Moves batches from Kafka (`Intake`) to Elasticsearch, and dead letters to Kafka (`Outbox`)."""
 
     def __init__(
-        self, intake: Intake, outbox: Outbox, client: Elasticsearch, kinds: Mapping[str, Kind], generation: str
+        self,
+        intake: Intake,
+        outbox: Outbox,
+        client: Elasticsearch,
+        *,
+        kinds: Mapping[str, Kind],
+        lifecycles: Lifecycles,
+        generation: str,
     ) -> None:
+        retry = Retry(self._wait)
         self._intake = intake
         self._outbox = outbox
-        self._sink = ElasticsearchSink(client, self._wait)
+        self._sink = ElasticsearchSink(client, retry)
+        self._indices = Indices(client, retry, lifecycles, generation)
         self._kinds = kinds
+        self._lifecycles = lifecycles
         self._generation = generation
+        self._assigned = -1  # the number of the assignment for which the indices are known
 
     def run(self, stop: threading.Event) -> None:
         """Index batch after batch until `stop` is set."""
@@ -82,24 +90,25 @@ class Indexer:
         while not stop.is_set():
             try:
                 prepared = prepared or self._prepare()
+                self._indices.age()
                 self._index(self._intake.gather())
             except Abandoned as error:
                 _log.info("batch abandoned", reason=str(error))
             self._resume()
 
     def _prepare(self) -> bool:
-        for kind in self._kinds.values():
-            index = index_of(kind, self._generation)
-            self._sink.prepare(f"kappa-{kind}", template_of(kind), index)
-            if self._generation == LIVE:
-                self._sink.point(f"kappa-{kind}", index)
+        self._indices.prepare({*self._kinds.values()})
         return True
 
     def _index(self, messages: Sequence[Message]) -> None:
         if not messages:
             return
+        if self._assigned != self._intake.assignments:
+            # Another indexer may have written these messages' documents before us, into indices that it has made.
+            self._assigned = self._intake.assignments
+            self._indices.look()
         faults = [fault for message in messages if (fault := lost(message))]
-        for batch in convert(messages, self._kinds):
+        for batch in convert(messages, self._kinds, self._lifecycles):
             faults += [*batch.faults, *self._write(batch)]
         try:
             self._commit(self._rejects(faults), next_offsets(messages))
@@ -118,29 +127,58 @@ class Indexer:
 
     def _write(self, batch: Batch) -> list[Fault]:
         """Write the documents of a batch; returns a fault for each document that Elasticsearch refused."""
-        self._merge_stored(batch)
-        refused = self._sink.write([self._action(key, document) for key, document in batch.documents.items()])
-        keys = list(batch.documents)
-        for number, (kind, _) in enumerate(keys):
-            if number not in refused:
-                DOCUMENTS.labels(index_of(kind, self._generation)).inc()
-        return [Fault(batch.origins[keys[number]], REFUSED, reason) for number, reason in refused.items()]
+        while True:
+            actions = self._actions(batch)
+            try:
+                refused = self._sink.write([*actions.values()])
+            except IndexFull as full:
+                _log.warning("index is full", index=full.index, reason=str(full))
+                if not self._indices.roll(full.index):
+                    self._wait(FULL_SECONDS, "full")
+                continue
+            keys = list(actions)
+            for number, (kind, _) in enumerate(keys):
+                if number not in refused:
+                    DOCUMENTS.labels(index_of(kind, self._generation)).inc()
+            return [Fault(batch.origins[keys[number]], REFUSED, reason) for number, reason in refused.items()]
 
-    def _merge_stored(self, batch: Batch) -> None:
-        """Merge the batch's novelties and incidents with what earlier batches have stored of them."""
-        for merged in MERGED:
-            ids = [identity for kind, identity in batch.documents if kind == merged]
-            for identity, stored in self._sink.read(index_of(merged, self._generation), ids).items():
-                try:
-                    batch.merge((merged, identity), documents.upgrade(stored))
-                except (KeyError, TypeError, ValueError) as error:  # somebody else has written it
-                    _log.warning("stored document replaced", index=merged, id=identity, reason=repr(error))
+    def _actions(self, batch: Batch) -> dict[Key, Action]:
+        """How the documents of a batch are written, but for those that are there already, or out of date."""
+        places = {
+            (kind, one): self._indices.places(kind, document) for (kind, one), document in batch.documents.items()
+        }
+        found = self._find(places)
+        actions = {}
+        for key in [key for key, names in places.items() if names]:
+            stored = found.get(key)
+            if key[0] in MERGED:
+                if stored:
+                    self._merge(batch, key, stored)
+                document = batch.documents[key]
+                # An indexer that lost its partitions must not overwrite a newer state.
+                version = documents.version(document)
+                actions[key] = Action(stored.index if stored else places[key][-1], key[1], document, version)
+            elif not stored:
+                actions[key] = Action(places[key][-1], key[1], batch.documents[key])
+        return actions
 
-    def _action(self, key: Key, document: documents.Document) -> Action:
-        kind, identity = key
-        # Of a merged document, an indexer that lost its partitions must not overwrite a newer state.
-        version = documents.version(document) if kind in MERGED else None
-        return Action(index_of(kind, self._generation), identity, document, version)
+    def _find(self, places: Mapping[Key, tuple[str, ...]]) -> dict[Key, Found]:
+        """What is stored of the documents: of those that are merged anywhere, of others in all but the last index."""
+        asked: dict[tuple[Kind, str], list[str]] = defaultdict(list)
+        for (kind, identity), names in places.items():
+            for name in names if kind in MERGED else names[:-1]:
+                asked[kind, name].append(identity)
+        found: dict[Key, Found] = {}
+        for (kind, name), ids in asked.items():
+            stored = self._sink.find(name, ids, source=kind in MERGED)
+            found |= {(kind, identity): one for identity, one in stored.items()}
+        return found
+
+    def _merge(self, batch: Batch, key: Key, stored: Found) -> None:
+        try:
+            batch.merge(key, documents.upgrade(stored.document))
+        except (KeyError, TypeError, ValueError) as error:  # somebody else has written it
+            _log.warning("stored document replaced", index=stored.index, id=key[1], reason=repr(error))
 
     def _rejects(self, faults: Sequence[Fault]) -> list[dict[str, Any]]:
         """A dead letter for each message at fault, but for dead letters themselves: their topic has them already."""
@@ -152,13 +190,18 @@ class Indexer:
                 by_message[fault.message].append(fault)
         return [reject(group[0], sum(fault.events for fault in group)) for group in by_message.values()]
 
-    def _wait(self, seconds: float) -> None:
-        WAITING.set(1)
+    def _wait(self, seconds: float, cause: Cause) -> None:
+        _waits_for(cause)
         self._intake.wait(seconds)
 
     def _resume(self) -> None:
-        WAITING.set(0)
+        _waits_for(None)
         self._intake.resume()
+
+
+def _waits_for(cause: Cause | None) -> None:
+    for one in get_args(Cause):
+        WAITING.labels(one).set(one == cause)
 
 
 def _report_gaps(messages: Sequence[Message]) -> None:

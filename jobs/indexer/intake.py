@@ -64,6 +64,11 @@ class Intake:
         self._check_topics(bootstrap)
         self._subscribe()
 
+    @property
+    def assignments(self) -> int:
+        """How often partitions have been taken away or read anew from their committed offsets: a number that grows."""
+        return self._rebalances
+
     def gather(self) -> list[Message]:
         """What arrives within the linger time and the bounds of a batch."""
         deadline = time.monotonic() + LINGER_SECONDS
@@ -110,6 +115,7 @@ class Intake:
             Abandoned: the indexer stops before the broker has answered.
         """
         self._drop()
+        self._rebalances += 1
         for at in self._committed():
             self._consumer.seek(TopicPartition(at.topic, at.partition, max(at.offset, OFFSET_BEGINNING)))
 

@@ -4,9 +4,10 @@ import threading
 
 from infra.contract.topics import TopicMap
 from jobs.indexer import indexer
+from jobs.indexer.settings import IndexerSettings
 from jobs.runtime.settings import Settings
 
 
 def run(settings: Settings, topics: TopicMap, stop: threading.Event) -> None:
     """Index the topics of `topics` until `stop` is set. Blocks."""
-    indexer.run(settings, topics, stop, settings.instance)
+    indexer.run(settings, IndexerSettings(), topics, stop)

@@ -17,7 +17,7 @@ from connectors.kafka.offsets import Log
 from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
-from jobs.indexer.indexer import index_of
+from jobs.indexer.index_names import index_of
 from jobs.runtime.settings import Settings
 from ops.replay import run, views
 from ops.replay.progress import CatchUp, Watched
@@ -107,9 +107,9 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
             answer.result()
         except KafkaException as error:
             raise UserError(f"generation={name}: {error.args[0].str()}; end its jobs first") from error
-    for topic in topics:
-        if topic.index:
-            elasticsearch(settings).indices.delete(index=index_of(topic.index, name), ignore_unavailable=True)
+    for alias in [index_of(topic.index, name) for topic in topics if topic.index]:
+        for index in views.concrete(elasticsearch(settings), alias):  # by their names: servers refuse patterns
+            elasticsearch(settings).indices.delete(index=index, ignore_unavailable=True)
     own = settings.model_copy(update={"generation": name})
     _remove(own.checkpoint_of(""))
     for table in [key for key, topic in topics.topics.items() if topic.archive == "parsed"]:

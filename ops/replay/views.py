@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.indexer.batch import Kind
-from jobs.indexer.indexer import index_of
+from jobs.indexer.index_names import index_of
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.replay.registry import Registry
@@ -23,9 +23,9 @@ POINTER = "table string, generation string, path string"
 
 
 def indices(generation: str, registry: Registry, declared: TopicMap) -> dict[Kind, list[str]]:
-    """By kind of document, the indices that together have a generation's documents.
+    """By kind of document, the aliases of the indices that together have a generation's documents.
 
-    A generation that doesn't run the whole chain uses the indices of the one that it is based on for the rest. Of a
+    A generation that doesn't run the whole chain uses those of the one that it is based on for the rest. Of a
     topic that several jobs write, each generation has the part of its own jobs.
     """
     kinds = {key: topic.index for key, topic in declared.topics.items() if topic.index}
@@ -52,21 +52,30 @@ def check_indices(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> No
 
 
 def switch_aliases(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
-    """Point each alias `kappa-<kind>` at these indices and no others, atomically."""
+    """Point each alias `kappa-<kind>` at the indices of these aliases and no others, atomically.
+
+    An index that an indexer makes meanwhile gets the aliases of its generation's anchor, a little later.
+    """
     actions: list[dict[str, Any]] = []
     for kind, names in wanted.items():
         alias = f"kappa-{kind}"
         present = client.indices.get_alias(name=alias).body if client.indices.exists_alias(name=alias) else {}
-        actions += [{"add": {"index": index, "alias": alias}} for index in names]
-        actions += [{"remove": {"index": index, "alias": alias}} for index in present if index not in names]
+        indices = [index for name in names for index in concrete(client, name)]
+        actions += [{"add": {"index": index, "alias": alias}} for index in indices]
+        actions += [{"remove": {"index": index, "alias": alias}} for index in present if index not in indices]
     client.indices.update_aliases(actions=actions)
 
 
+def concrete(client: Elasticsearch, alias: str) -> list[str]:
+    """The names of a generation's indices of one kind; that of a former version has the alias' name."""
+    return list(client.indices.get(index=[alias, f"{alias}.*"], ignore_unavailable=True).body)
+
+
 def aliases(client: Elasticsearch, declared: TopicMap) -> dict[str, list[str]]:
-    """The indices of each alias."""
+    """What each alias of the promoted generation leads to: the aliases of generations."""
     names = [f"kappa-{topic.index}" for topic in declared if topic.index]
     return {
-        alias: sorted(client.indices.get_alias(name=alias).body)
+        alias: sorted({index.partition(".")[0] for index in client.indices.get_alias(name=alias).body})
         for alias in names
         if client.indices.exists_alias(name=alias)
     }

@@ -10,7 +10,7 @@ from elasticsearch import Elasticsearch
 
 from connectors.kafka.reader import read_records
 from infra.errors import UserError
-from jobs.indexer.indexer import index_of
+from jobs.indexer.index_names import index_of
 from jobs.runtime.settings import Settings
 from jobs.runtime.watermarks import last_watermarks
 from ops.launcher import topics_of

@@ -13,12 +13,13 @@ import numpy as np
 import orjson
 from elasticsearch import Elasticsearch
 
+from infra.contract.indices import load_lifecycles
 from jobs.archive.tables import Table, tables
 from jobs.detector import shard as detector
 from jobs.detector.settings import DetectorSettings
 from jobs.incidents import fold as incidents
 from jobs.indexer.batch import Batch, Message
-from jobs.indexer.indexer import index_of
+from jobs.indexer.index_names import index_of
 from jobs.runtime.shard_state import Input
 from jobs.statistics.settings import load_windows
 from jobs.statistics.shard import Shard
@@ -210,7 +211,7 @@ def _compare_documents(findings: Findings, chain: Chain, log: Mapping[str, list[
     """Elasticsearch holds the documents that the topics make, under their ids, and nothing else."""
     with Elasticsearch(chain.settings.elasticsearch_url, request_timeout=60) as client:
         for topic, kind in ((one.name, one.index) for one in chain.topics.indexed):
-            expected = Batch()
+            expected = Batch(lifecycles=load_lifecycles())
             for r in log[topic]:
                 if r.value is not None:
                     place = (topic, r.place.partition, r.place.offset, r.place.offset + 1)

@@ -78,7 +78,8 @@ FAULTS = {
     "KappaFoldRejects": Fault({'kappa_noted_rows_total{job="detector", note="not_json"}': "0x5 3x60"}, 8, 30),
     "KappaFoldLate": Fault({'kappa_noted_rows_total{job="statistics", note="late"}': "0x5 3+1x20 23x60"}, 20, 60),
     "KappaNotificationsFail": Fault({'kappa_notifier_failing{channel="mail"}': "0x5 1x30 0x40"}, 30, 60),
-    "KappaElasticsearchWaits": Fault({"kappa_indexer_waiting": "0x5 1x20 0x30"}, 20, 40),
+    "KappaElasticsearchWaits": Fault({'kappa_indexer_waiting{cause="full"}': "0x5 1x20 0x30"}, 20, 40),
+    "KappaIndicesNotAged": Fault({"kappa_indexer_ageing_failed": "0x5 1x40 0x30"}, 30, 60),
 }
 
 

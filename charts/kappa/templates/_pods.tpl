@@ -118,6 +118,9 @@ securityContext:
 {{- if .Values.topicsMap }}
 - {name: KAPPA_TOPICS_FILE, value: /etc/kappa/map/topics.yaml}
 {{- end }}
+{{- if .Values.indicesFile }}
+- {name: KAPPA_INDEXER_INDICES, value: /etc/kappa/map/indices.yaml}
+{{- end }}
 {{- end -}}
 
 {{/* Secrets that are files, by the folder below /etc/kappa, as JSON. */}}
@@ -134,7 +137,7 @@ securityContext:
 {{- range $folder, $_ := include "kappa.secrets" . | fromJson }}
 - {name: {{ $folder }}, mountPath: /etc/kappa/{{ $folder }}, readOnly: true}
 {{- end }}
-{{- if .Values.topicsMap }}
+{{- if or .Values.topicsMap .Values.indicesFile }}
 - {name: map, mountPath: /etc/kappa/map, readOnly: true}
 {{- end }}
 {{- end -}}
@@ -144,7 +147,7 @@ securityContext:
 {{- range $folder, $secret := include "kappa.secrets" . | fromJson }}
 - {name: {{ $folder }}, secret: {secretName: {{ $secret }}, defaultMode: 0440}}
 {{- end }}
-{{- if .Values.topicsMap }}
+{{- if or .Values.topicsMap .Values.indicesFile }}
 - {name: map, configMap: {name: {{ include "kappa.fullname" . }}-topics}}
 {{- end }}
 {{- end -}}

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
-from jobs.indexer.indexer import template_of
+from jobs.indexer.indices import template_of
 
 OBJECTS = [json.loads(line) for line in Path("infra/kibana/objects.ndjson").read_text().splitlines()]
 TIME = 1_700_000_000_000
+MINUTE = {"kind": "tumbling", "size_seconds": 60.0}
+FIVE_MINUTES = {"kind": "sliding", "size_seconds": 300.0}
 DOCUMENTS = {
     "novelties": [
         {"@timestamp": TIME, "machine": "vm-01", "verdict": "state_change", "series": "system.memory.usage"},
@@ -17,8 +19,9 @@ DOCUMENTS = {
         {"@timestamp": TIME, "machine": "vm-02", "verdict": "silence", "ended": TIME + 1},
     ],
     "statistics": [
-        {"@timestamp": TIME, "machine": "vm-01", "site": "site-1", "count": 12},
-        {"@timestamp": TIME, "machine": "vm-02", "site": "site-1", "count": 30},
+        {"@timestamp": TIME, "machine": "vm-01", "site": "site-1", "count": 12, "window": MINUTE},
+        {"@timestamp": TIME, "machine": "vm-02", "site": "site-1", "count": 30, "window": MINUTE},
+        {"@timestamp": TIME, "machine": "vm-02", "site": "site-1", "count": 90, "window": FIVE_MINUTES},
     ],
     "rejected": [{"@timestamp": TIME, "code": "not_json", "machine": "vm-03", "source": {"topic": "telemetry.lines"}}],
     "incidents": [
@@ -91,6 +94,7 @@ def test_a_chart_has_its_figures(client, identity):
     url = json.loads(state["params"]["spec"])["data"]["url"]
     answer = client.search(index=_index(url["index"]), **url["body"])
     (aggregation,) = answer["aggregations"].values()
+    aggregation = aggregation.get("time", aggregation)
     inner = [name for name in ("verdict", "site") if name in aggregation["buckets"][0]]
     buckets = aggregation["buckets"][0][inner[0]]["buckets"] if inner else aggregation["buckets"]
     assert {bucket["key"]: bucket["doc_count"] for bucket in buckets} == FOUND[identity]

@@ -19,7 +19,9 @@ from connectors.kafka import admin
 from connectors.sinks.elasticsearch import connect
 from infra.contract.columnar import to_columns
 from infra.contract.topics import TopicMap, load_topics
-from jobs.indexer.indexer import index_of, run
+from jobs.indexer.index_names import index_of
+from jobs.indexer.indexer import run
+from jobs.indexer.settings import IndexerSettings
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 
@@ -48,8 +50,8 @@ def window(machine: str, number: int, **fields: Any) -> dict[str, Any]:
         "inventory": {"known": True, "type": "virtual", "site": "north", "hypervisor": "hv-1", "role": "amf"},
         "window": {
             "kind": "tumbling",
-            "size_seconds": 10.0,
-            "start_unix_nano": end - 10 * SECOND,
+            "size_seconds": 60.0,
+            "start_unix_nano": end - 60 * SECOND,
             "end_unix_nano": end,
         },
         "statistics": to_columns(series),
@@ -64,6 +66,7 @@ class Chain:
         self.settings = Settings(
             kafka_bootstrap=bootstrap, elasticsearch_url=elasticsearch_url, generation=self.generation
         )
+        self.own = IndexerSettings()
         self.topics: TopicMap = JOBS.topics_in(load_topics(), self.generation)
         self.producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 10_000_000})
         self.elasticsearch: Elasticsearch = connect(elasticsearch_url)
@@ -83,7 +86,7 @@ class Chain:
         """An indexer at work; when the block ends it is told to stop and must end in order."""
         stop = threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(run, self.settings, self.topics, stop)
+            running = pool.submit(run, self.settings, self.own, self.topics, stop)
             try:
                 yield running
             finally:
@@ -95,7 +98,7 @@ class Chain:
         """An indexer in a process of its own, killed by SIGKILL when the block ends."""
         spawning = multiprocessing.get_context("spawn")
         never = spawning.Event()  # a name of its own: the child finds it only while it lives here
-        process = spawning.Process(target=run, args=(self.settings, self.topics, never))
+        process = spawning.Process(target=run, args=(self.settings, self.own, self.topics, never))
         process.start()
         try:
             yield process

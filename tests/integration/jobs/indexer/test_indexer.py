@@ -17,11 +17,16 @@ from confluent_kafka import TopicPartition
 
 from connectors.kafka import admin
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink
+from connectors.sinks.elasticsearch_errors import Retry
 from infra.contract.columnar import to_rows
+from infra.contract.indices import load_lifecycles
 from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.incidents.fold import fold
-from jobs.indexer.indexer import index_of, run, template_of
+from jobs.indexer.index_names import index_of
+from jobs.indexer.indexer import run
+from jobs.indexer.indices import Indices
+from jobs.indexer.settings import IndexerSettings
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.verify import readback
@@ -79,7 +84,7 @@ def test_every_record_becomes_its_documents(chain: Chain):
         "@timestamp": milli + 10_000,
         "machine": "vm-1",
         **place,
-        "window": {"kind": "tumbling", "size_seconds": 10.0, "start": milli, "end": milli + 10_000},
+        "window": {"kind": "tumbling", "size_seconds": 60.0, "start": milli - 50_000, "end": milli + 10_000},
     }
     load = {"series": "load", "name": "load", "kind": "metric", "count": 4, "sum": 2.0, "mean": 0.5}
     cpu = {"series": "cpu{state=idle}", "name": "cpu", "kind": "metric", "count": 4, "mean": 0.25}
@@ -260,9 +265,11 @@ def test_what_can_not_be_indexed_is_a_dead_letter_and_nothing_stops(chain: Chain
 
 
 def test_a_request_that_is_refused_as_a_whole_costs_only_the_document_at_fault(chain: Chain):
-    index = index_of("statistics", chain.generation)
-    sink = ElasticsearchSink(chain.elasticsearch, time.sleep)
-    sink.prepare("kappa-statistics", template_of("statistics"), index)
+    retry = Retry(lambda seconds, _: time.sleep(seconds))
+    sink = ElasticsearchSink(chain.elasticsearch, retry)
+    indices = Indices(chain.elasticsearch, retry, load_lifecycles(), chain.generation)
+    indices.prepare({"statistics"})
+    (index,) = indices.places("statistics", {"@timestamp": START // 1_000_000})
     names = [*(f"d{number}" for number in range(50)), "i" * 600, *(f"d{number}" for number in range(50, 100))]
     refused = sink.write([Action(index, name, {"machine": "vm-1"}) for name in names])
     assert list(refused) == [50]
@@ -360,17 +367,17 @@ def test_a_second_copy_fences_the_first(chain: Chain):
 def test_a_missing_topic_is_named(servers):
     settings = Settings(kafka_bootstrap=servers.bootstrap, generation="idx-test-absent")
     with pytest.raises(UserError, match=r"statistics\.idx-test-absent.*kappa topics apply"):
-        run(settings, JOBS.topics_in(load_topics(), settings.generation), threading.Event())
+        run(settings, IndexerSettings(), JOBS.topics_in(load_topics(), settings.generation), threading.Event())
 
 
 def test_an_index_with_other_types_is_named(chain: Chain):
     index = index_of("statistics", chain.generation)
     other = {"properties": {"count": {"type": "keyword"}}}
     chain.elasticsearch.indices.put_index_template(
-        name="idx-test-other", index_patterns=[index], priority=1, template={"mappings": other}
+        name="idx-test-other", index_patterns=[f"{index}.*"], priority=1, template={"mappings": other}
     )
     with pytest.raises(UserError, match=rf"{index}.*count.*generation"):
-        run(chain.settings, chain.topics, threading.Event())
+        run(chain.settings, chain.own, chain.topics, threading.Event())
 
 
 def test_what_was_indexed_can_be_read_back(chain: Chain):

@@ -1,8 +1,6 @@
 """The console over a real broker and a real Elasticsearch, with no job that answers: its views, then what people do."""
 
 import base64
-import json
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -12,10 +10,13 @@ from connectors.kafka.admin import apply, connect
 from connectors.kafka.reader import read_topic
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink
 from connectors.sinks.elasticsearch import connect as connect_elasticsearch
+from connectors.sinks.elasticsearch_errors import Retry
+from infra.contract.indices import Lifecycle, Lifecycles
 from infra.contract.topics import load_topics
 from jobs.detector import control
 from jobs.enrichment.inventory import history, read_facts
-from jobs.indexer import indexer
+from jobs.indexer.index_names import index_of
+from jobs.indexer.indices import Indices
 from jobs.runtime.settings import Settings
 from ops.console.server import application
 from ops.console.settings import ConsoleSettings
@@ -25,7 +26,7 @@ from ops.console.writes import Writes
 GENERATION = "console-test"
 BEGAN = 1_790_000_000_000
 MINUTE = 60_000
-TEMPLATES = Path(indexer.__file__).parent
+EVER = Lifecycle(period="1h", retention="365d", documents=100, bytes="1GB")
 
 
 def novelty(machine, minute, score, verdict="anomaly", **more):
@@ -42,6 +43,7 @@ DOCUMENTS = {
     },
     "incidents": {
         "i1": {
+            "@timestamp": BEGAN,
             "started": BEGAN,
             "machines": 1,
             "novelties": 1,
@@ -103,13 +105,15 @@ def browser(servers):
 
 def _index(url):
     client = connect_elasticsearch(url)
-    sink = ElasticsearchSink(client, lambda _: None)
+    retry = Retry(lambda *_: None)
+    sink = ElasticsearchSink(client, retry)
+    indices = Indices(client, retry, Lifecycles(dict.fromkeys(DOCUMENTS, (EVER,))), GENERATION)
+    indices.prepare({*DOCUMENTS})
     for kind, documents in DOCUMENTS.items():
-        index = f"kappa-{kind}-{GENERATION}"
-        sink.prepare(f"kappa-{kind}", json.loads((TEMPLATES / f"{kind}.template.json").read_text()), index)
-        assert sink.write([Action(index, name, document) for name, document in documents.items()]) == {}
-        client.indices.refresh(index=index)
-        sink.point(f"kappa-{kind}", index)
+        actions = [Action(indices.places(kind, one)[-1], name, one) for name, one in documents.items()]
+        assert sink.write(actions) == {}
+        client.indices.refresh(index=index_of(kind, GENERATION))
+        client.indices.put_alias(index=f"{index_of(kind, GENERATION)}.*", name=f"kappa-{kind}")
 
 
 def get(browser, path):

@@ -1,4 +1,4 @@
-"""The sink against a scripted Elasticsearch: what is waited out, what is refused, what is an error of the user's."""
+"""The sink against a scripted Elasticsearch: what is waited out, what is refused, what is full."""
 
 from typing import Any, ClassVar
 
@@ -10,7 +10,8 @@ from elastic_transport._node._base import NodeApiResponse
 from elasticsearch import Elasticsearch
 
 from connectors.sinks import elasticsearch
-from connectors.sinks.elasticsearch import Action, ElasticsearchSink, connect
+from connectors.sinks.elasticsearch import Action, ElasticsearchSink, Found, IndexFull, connect
+from connectors.sinks.elasticsearch_errors import Retry
 from infra.errors import UserError
 
 HEADERS = HttpHeaders({"content-type": "application/json", "x-elastic-product": "Elasticsearch"})
@@ -40,8 +41,13 @@ class Script:
     def __init__(self) -> None:
         Scripted.answers, Scripted.requests, Scripted.otherwise = [], [], None
         self.pauses: list[float] = []
+        self.causes: list[str] = []
         client = Elasticsearch("http://127.0.0.1:1", node_class=Scripted, max_retries=0)
-        self.sink = ElasticsearchSink(client, self.pauses.append)
+        self.sink = ElasticsearchSink(client, Retry(self.wait))
+
+    def wait(self, seconds: float, cause: str) -> None:
+        self.pauses.append(seconds)
+        self.causes.append(cause)
 
     def answer(self, *answers: Any) -> None:
         Scripted.answers += answers
@@ -85,7 +91,7 @@ def test_what_is_written_is_not_refused(script):
 
 def test_nothing_is_sent_for_no_actions(script):
     assert script.sink.write([]) == {}
-    assert script.sink.read("things", []) == {}
+    assert script.sink.find("things", []) == {}
     assert Scripted.requests == []
 
 
@@ -138,11 +144,11 @@ def test_the_caller_may_give_up_waiting():
     class GivenUp(Exception):
         pass
 
-    def give_up(_: float) -> None:
+    def give_up(*_: object) -> None:
         raise GivenUp
 
     script = Script()
-    script.sink._sleep = give_up
+    script.sink._retry = Retry(give_up)
     script.answer(ConnectionError("refused"))
     with pytest.raises(GivenUp):
         script.sink.write([action("a")])
@@ -151,32 +157,36 @@ def test_the_caller_may_give_up_waiting():
 def test_found_documents_are_read_by_id(script):
     found = {"_index": "things", "_id": "a", "found": True, "_source": {"name": "a"}}
     script.answer((200, {"docs": [found, {"_index": "things", "_id": "b", "found": False}]}))
-    assert script.sink.read("things", ["a", "b"]) == {"a": {"name": "a"}}
+    assert script.sink.find("things", ["a", "b"]) == {"a": Found("things", {"name": "a"})}
 
 
 def test_an_unreadable_shard_is_waited_for_and_not_taken_for_absence(script):
     failed = {"_index": "things", "_id": "a", "error": {"type": "no_shard_available_action_exception", "reason": "x"}}
     script.answer((200, {"docs": [failed]}), (200, {"docs": [{"_id": "a", "found": True, "_source": {"n": 1}}]}))
-    assert script.sink.read("things", ["a"]) == {"a": {"n": 1}}
+    assert script.sink.find("things", ["a"]) == {"a": Found("things", {"n": 1})}
     assert len(script.pauses) == 1
 
 
-def test_an_alias_that_leads_somewhere_stays(script):
-    script.answer((200, {}))
-    script.sink.point("things", "things-live")
-    assert [method for method, _, _ in Scripted.requests] == ["HEAD"]
+DENIED = "action [indices:data/write/bulk[s]] is unauthorized"
 
 
-def test_a_missing_alias_is_set(script):
-    script.answer((404, {}), (200, {"acknowledged": True}))
-    script.sink.point("things", "things-live")
-    assert Scripted.requests[1][:2] == ("PUT", "/things-live/_alias/things")
-
-
-def test_refused_credentials_are_the_users_matter(script):
-    script.answer((401, {"error": "unable to authenticate"}))
-    with pytest.raises(UserError, match="elasticsearch_user"):
-        script.sink.write([action("a")])
+@pytest.mark.parametrize(
+    ("refusal", "cause"),
+    [
+        ((401, {"error": "unable to authenticate"}), "forbidden"),
+        ((403, {"error": {"type": "security_exception", "reason": DENIED}}), "forbidden"),
+        (bulk(result("a", 403, "security_exception", DENIED)), "forbidden"),
+        (bulk(result("a", 429, "cluster_block_exception", "disk usage exceeded flood-stage watermark")), "full"),
+        ((400, {"error": {"type": "validation_exception", "reason": "[9]/[9] maximum normal shards open"}}), "full"),
+        ((503, {"error": "no master"}), "unavailable"),
+    ],
+)
+def test_missing_rights_and_a_full_server_are_waited_out_and_told_apart(script, refusal, cause):
+    script.answer(refusal, *([(400, {"error": "busy"})] if refusal[0] == 400 else []))
+    Scripted.otherwise = staticmethod(refusing())
+    assert script.sink.write([action("a")]) == {}
+    assert script.causes == [cause]
+    assert script.sent()[-1] == ["a"]
 
 
 def test_an_address_without_port_is_named():
@@ -217,12 +227,12 @@ def test_a_server_that_refuses_every_request_is_waited_for_and_no_document_is_bl
 
     pauses: list[float] = []
 
-    def wait_twice(seconds: float) -> None:
+    def wait_twice(seconds: float, _: str) -> None:
         pauses.append(seconds)
         if len(pauses) == 2:
             raise GivenUp
 
-    script.sink._sleep = wait_twice
+    script.sink._retry = Retry(wait_twice)
     Scripted.otherwise = staticmethod(lambda _: (406, {"error": "wrong media type"}))
     with pytest.raises(GivenUp):
         script.sink.write([action("a"), action("b")])
@@ -283,8 +293,9 @@ def test_requests_are_bounded_in_bytes(script, monkeypatch):
     assert [len(body) <= 1_000 + 20 for _, _, body in Scripted.requests] == [True] * 5
 
 
-def test_a_full_index_is_the_users_matter_and_says_what_to_do(script):
+def test_a_full_index_is_told_so_that_another_can_take_the_rest(script):
     reason = "Number of documents in the index can't exceed [2147483519]"
     script.answer(bulk(result("a", 400, "illegal_argument_exception", reason)))
-    with pytest.raises(UserError, match=r"index=things.*2147483519.*new generation"):
+    with pytest.raises(IndexFull, match=r"things.*2147483519"):
         script.sink.write([action("a")])
+    assert script.pauses == []

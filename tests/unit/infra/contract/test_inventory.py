@@ -4,7 +4,7 @@ import pytest
 
 from infra.contract.inventory import FACTS
 from infra.contract.schemas import INVENTORY, INVENTORY_FACTS
-from jobs.indexer.indexer import template_of
+from jobs.indexer.indices import template_of
 
 
 def test_the_schemas_have_the_facts_in_their_order():

@@ -4,8 +4,9 @@ import orjson
 
 from infra.contract import schemas
 from infra.contract.dead_letters import KEPT_BYTES
+from infra.contract.indices import load_lifecycles
 from jobs.indexer import batch as batches
-from jobs.indexer.batch import LOST, REFUSED, UNREADABLE, Fault, Message, convert, lost, reject
+from jobs.indexer.batch import AHEAD, AHEAD_MILLI, LOST, REFUSED, UNREADABLE, Fault, Message, convert, lost, reject
 from jobs.indexer.intake import next_offsets
 from tests.unit.jobs.indexer.test_documents import NOVELTY, REJECTED, STATISTICS
 
@@ -65,6 +66,27 @@ def test_what_cannot_be_read_is_a_fault_and_the_rest_goes_on():
         (n, UNREADABLE) for n in range(len(broken))
     ]
     assert len(batch.documents) == 2
+
+
+def test_windows_that_are_not_indexed_have_no_documents_and_are_no_faults():
+    lifecycles = load_lifecycles()
+    sizes = [(10.0, 0), (60.0, 2), (300.0, 2)]
+    for size, count in sizes:
+        record = STATISTICS | {"window": STATISTICS["window"] | {"size_seconds": size}}
+        (batch,) = convert([message("statistics", 0, record)], KINDS, lifecycles)
+        assert (len(batch.documents), batch.faults) == (count, []), size
+    (batch,) = convert([message("statistics", 0, STATISTICS | {"window": 3})], KINDS, lifecycles)
+    assert [fault.code for fault in batch.faults] == [UNREADABLE]
+
+
+def test_what_is_far_ahead_of_the_brokers_clock_is_a_dead_letter():
+    at = 1234 + AHEAD_MILLI
+    records = [
+        STATISTICS | {"window": STATISTICS["window"] | {"end_unix_nano": milli * 1_000_000}} for milli in (at, at + 1)
+    ]
+    (batch,) = convert([message("statistics", offset, record) for offset, record in enumerate(records)], KINDS)
+    assert [(fault.code, fault.message.offset) for fault in batch.faults] == [(AHEAD, 1)]
+    assert {document["@timestamp"] for document in batch.documents.values()} == {at}
 
 
 def test_tombstones_and_ends_of_partitions_have_no_documents():

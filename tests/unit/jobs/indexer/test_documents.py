@@ -19,7 +19,7 @@ from jobs.indexer.documents import (
     upgrade,
     version,
 )
-from jobs.indexer.indexer import template_of
+from jobs.indexer.indices import template_of
 
 MILLI = 1_000_000
 
