@@ -1,6 +1,7 @@
 """The console over a real broker and a real Elasticsearch, with no job that answers: its views, then what people do."""
 
 import base64
+import json
 
 import pytest
 from confluent_kafka import Producer
