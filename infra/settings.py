@@ -19,7 +19,8 @@ class InfraSettings(BaseSettings):
 
     home: Path = Path(".kappa")  # the one folder for everything generated
     jars: Path | None = None  # the JVM parts, where several homes share them; by default in `home`
-    kafka_port: Port = 9092  # the first one; each broker takes two
+    secured: bool = False  # whether the servers ask who a client is; a home whose servers were stays so
+    kafka_port: Port = 9092  # the first one; each broker takes two, a secured one three
     elasticsearch_port: Port = 9200  # and the next one
     brokers: Annotated[int, Field(ge=1, le=9)] = 1  # 3 survive the loss of one
     kafka_heap: Heap = "512m"  # Java heap of each broker

@@ -1,7 +1,7 @@
 """`kappa`: the one command line of the project."""
 
 import sys
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 
@@ -59,12 +59,27 @@ def options(
 
 
 def main() -> None:
-    """The entry point: a UserError becomes one line on stderr and exit code 2."""
+    """The entry point: a UserError, or the lack of a right, becomes one line on stderr and exit code 2."""
     try:
         app()
     except UserError as error:
-        typer.echo(f"kappa: {error}", err=True)
-        sys.exit(2)
+        _refuse(str(error))
+    except Exception as error:
+        # By its name: the client's library takes a moment to load, and `--help` doesn't need it.
+        if type(error).__name__ == "KafkaException" and (line := _missing_right(error)):
+            _refuse(line)
+        raise
+
+
+def _missing_right(error: Any) -> str | None:
+    from connectors.kafka.access import missing_right
+
+    return missing_right(error)
+
+
+def _refuse(line: str) -> NoReturn:
+    typer.echo(f"kappa: {line}", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

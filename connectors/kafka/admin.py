@@ -16,8 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     TopicMetadata,
 )
 
-from connectors.kafka.client import make_admin
-from connectors.kafka.security import client_config
+from connectors.kafka.access import reach
 from infra.contract.topics import Topic
 from infra.errors import UserError
 
@@ -34,19 +33,8 @@ class TopicState:
 
 
 def connect(bootstrap: str) -> AdminClient:
-    """An admin client that has reached its broker.
-
-    Raises:
-        UserError: no broker answers at the address.
-    """
-    admin = make_admin(client_config(bootstrap), {"log_level": 0})
-    try:
-        admin.list_topics(timeout=TIMEOUT_SECONDS)
-    except KafkaException as error:
-        raise UserError(
-            f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no Kafka broker answers; start one by `kappa infra up` or correct it"
-        ) from error
-    return admin
+    """An admin client that has reached its broker. Raises UserError saying why none lets us in."""
+    return reach(bootstrap)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Makes the clients of Kafka: every consumer, producer and admin client of librdkafka in the product comes from here.
 
 A *connection* is what any of them needs to reach its brokers: addresses, encryption and identity, as settings of
-confluent_kafka. security.py makes it from the environment.
+confluent_kafka. security.py makes it from the environment. Why a broker refuses it, refusals.py hears.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,23 +11,43 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from connectors.kafka.refusals import Hearing
+
 Connection = Mapping[str, Any]
 CALL_SECONDS = 30.0  # for a single answer of the broker
 
 
 def make_admin(connection: Connection, settings: Mapping[str, Any] = {}) -> AdminClient:
     """A client that asks for and changes topics, settings and offsets."""
-    return AdminClient({**connection, **settings})
+    hearing = _hearing(connection)
+    config: dict[str, Any] = {"error_cb": hearing, **connection, **settings}
+    return hearing.bind(AdminClient(config))
 
 
 def make_producer(connection: Connection, settings: Mapping[str, Any] = {}) -> Producer:
     """A producer; transactional ones are made by transactions.TransactionalWriter."""
-    return Producer({**connection, **settings})
+    hearing = _hearing(connection)
+    return hearing.bind(_Producer({"error_cb": hearing, **connection, **settings}))
 
 
 def make_consumer(connection: Connection, group: str, settings: Mapping[str, Any] = {}) -> Consumer:
     """A consumer of a group that commits no offsets unless it is told to. Close it."""
-    return Consumer({**connection, "group.id": group, "enable.auto.commit": False, **settings})
+    hearing, own = _hearing(connection), {"group.id": group, "enable.auto.commit": False}
+    return hearing.bind(_Consumer({"error_cb": hearing, **connection, **own, **settings}))
+
+
+# The originals can't be referred to weakly.
+class _Producer(Producer):
+    pass
+
+
+class _Consumer(Consumer):
+    pass
+
+
+def _hearing(connection: Connection) -> Hearing:
+    username, password = connection.get("sasl.username"), connection.get("sasl.password")
+    return Hearing((username, password) if username and password else None)
 
 
 @contextmanager

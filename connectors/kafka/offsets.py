@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from connectors.kafka.access import partitions_of
 from connectors.kafka.client import fetch_committed, make_admin, open_consumer
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
@@ -29,9 +30,10 @@ class Log:
 
     @_patient
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
-        """Every partition of these topics."""
-        found = self.admin.list_topics(timeout=SECONDS).topics
-        return [(topic, partition) for topic in topics for partition in sorted(found[topic].partitions)]
+        """Every partition of these topics. Raises KeyError if one is gone, UserError if this user may not see it."""
+        topics = list(topics)
+        found = partitions_of(self.admin, topics)
+        return [(topic, partition) for topic in topics for partition in range(found[topic])]
 
     def starts(self, topics: Iterable[str]) -> Offsets:
         """The first offset that is still there."""

@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from connectors.kafka.access import no_right, partitions_of, reach
 from connectors.kafka.client import make_producer
 from connectors.kafka.security import client_config
 from infra.errors import UserError
 
 Delivered = Callable[[int], None]
-METADATA_TIMEOUT_S = 10
-METADATA_ATTEMPT_S = 2  # a signal is seen between two attempts
 STOP_TIMEOUT_S = 5  # what was sent gets so long to be delivered once the program is told to stop
 TOPIC_TIMEOUT_S = 5
 WRITE_TIMEOUT_S = 30
@@ -40,7 +39,7 @@ class CollectorProducer:
         """Connects and checks the topics. Once `stop` is set, nothing here waits for a broker for longer than seconds.
 
         Raises:
-            UserError: nobody answers at `bootstrap`, or a topic is missing.
+            UserError: no broker at `bootstrap` lets us in, or a topic is missing.
         """
         self._stop = stop or Event()
         self._give_up_at: float | None = None
@@ -54,26 +53,17 @@ class CollectorProducer:
             "log_level": 2,
             **config,
         }
-        self._producer = make_producer(client_config(bootstrap), settings)
         self._check(bootstrap, set(topics))
+        self._producer = make_producer(client_config(bootstrap), settings)
 
     def _check(self, bootstrap: str, topics: set[str]) -> None:
+        admin = reach(bootstrap, stop=self._stop)
         # A broker may show a topic some seconds after it was made.
         deadline = time.monotonic() + TOPIC_TIMEOUT_S
-        while (missing := topics - self._present(bootstrap)) and time.monotonic() < deadline:
-            self.poll(0.2)
+        while (missing := topics - partitions_of(admin, topics).keys()) and time.monotonic() < deadline:
+            time.sleep(0.2)
         if missing:
             raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: make the topics with `kappa topics apply`")
-
-    def _present(self, bootstrap: str) -> set[str]:
-        deadline = time.monotonic() + METADATA_TIMEOUT_S
-        while True:
-            try:
-                return set(self._producer.list_topics(timeout=METADATA_ATTEMPT_S).topics)
-            except KafkaException as error:
-                if time.monotonic() > deadline or self._stop.is_set():
-                    fix = "start one with `kappa infra up` or give --bootstrap host:port"
-                    raise UserError(f"bootstrap {bootstrap!r}: no Kafka broker answers; {fix}") from error
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp_ms: int, delivered: Delivered | None = None) -> None:
         """Queues one record; waits while the queue is full."""
@@ -124,17 +114,20 @@ def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: It
     Raises:
         UserError: it can't be written.
     """
+    reach(bootstrap)
     # The sink's partitioner: what is of a machine lies where its events do.
     settings = {"enable.idempotence": True, "partitioner": "murmur2_random"}
     producer = make_producer(client_config(bootstrap), settings)
-    failures: list[str] = []
+    failures: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            failures.append(str(error))
+            failures.append(error)
 
     for partition in partitions:
         producer.produce(topic, value, key, partition, on_delivery=delivered)
     if producer.flush(WRITE_TIMEOUT_S) or failures:
-        reason = failures or "no answer"
+        if failures and failures[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise UserError(no_right(f"topic {topic!r}"))
+        reason = failures[0].str() if failures else "no answer"
         raise UserError(f"topic {topic!r}: can't be written ({reason}); is it there? kappa topics apply")

@@ -6,11 +6,12 @@ from typing import Any
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from connectors.kafka.access import ask, no_right
 from connectors.kafka.client import open_consumer
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Partition
+from infra.errors import UserError
 
-_SECONDS = 30
 _RECORDS = 10_000
 _TAIL = -2000  # librdkafka's RD_KAFKA_OFFSET_TAIL_BASE, which its Python form lacks
 
@@ -22,7 +23,7 @@ def read_topic(
 
     With `tail` only what stands at the last so many offsets of each partition; with `begin` from these offsets on.
 
-    Raises KafkaException if the broker fails for good.
+    Raises UserError if no broker lets us in or this user may not see the topic, KafkaException if one fails for good.
     """
     own = {
         "auto.offset.reset": "earliest",  # where a partition is shorter than `tail`
@@ -32,12 +33,13 @@ def read_topic(
     }
     # librdkafka wants a group; nothing is ever committed to it.
     with open_consumer(client_config(bootstrap), "kappa.reader", settings=own) as consumer:
-        found = consumer.list_topics(timeout=_SECONDS).topics
-        partitions = found[topic].partitions if topic in found else {}
+        found = ask(consumer, bootstrap, topic).topics[topic]
+        if found.error and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise UserError(no_right(f"topic {topic!r}"))
         first = OFFSET_BEGINNING if tail is None else _TAIL - tail
-        places = [(topic, number) for number in partitions]
+        places = [(topic, number) for number in found.partitions]
         consumer.assign([TopicPartition(*place, (begin or {}).get(place, first)) for place in places])
-        yield from _until_end(consumer, len(partitions))
+        yield from _until_end(consumer, len(places))
 
 
 def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:

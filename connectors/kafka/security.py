@@ -1,12 +1,16 @@
 """How Kafka's clients reach a broker that asks who they are: one set of settings, for librdkafka, Java and Spark."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from pydantic import FilePath, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from connectors.kafka.refusals import Login, renew_logins_by
 from infra.errors import UserError
 from infra.settings import describe
 
@@ -14,7 +18,8 @@ from infra.settings import describe
 class KafkaSecurity(BaseSettings):
     """Encryption and identity. Certificates and keys are PEM files, as Strimzi and cert-manager write them.
 
-    A secret may also stand in a file that is named as its variable, in the folder KAPPA_SECRETS.
+    A key may be in PKCS#1 or PKCS#8, and has no password. Each setting may also stand in a file that is named as its
+    variable, in the folder KAPPA_SECRETS.
     """
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore", secrets_dir=os.environ.get("KAPPA_SECRETS"))
@@ -33,16 +38,46 @@ class KafkaSecurity(BaseSettings):
             raise ValueError("KAPPA_KAFKA_SASL_USERNAME and _PASSWORD: are missing; a SASL protocol needs both")
         if bool(self.kafka_ssl_certificate) != bool(self.kafka_ssl_key):
             raise ValueError("KAPPA_KAFKA_SSL_CERTIFICATE and _KEY: give both or neither")
+        if self.uses_tls:
+            self._check_files()
         return self
+
+    def _check_files(self) -> None:
+        """Java and librdkafka would say of a wrong file that no broker answers."""
+        if self.kafka_ssl_ca:
+            _certificates("KAPPA_KAFKA_SSL_CA", self.kafka_ssl_ca)
+        if not (self.kafka_ssl_certificate and self.kafka_ssl_key):
+            return
+        own, *_ = _certificates("KAPPA_KAFKA_SSL_CERTIFICATE", self.kafka_ssl_certificate)
+        if (end := own.not_valid_after_utc) < datetime.now(UTC):
+            raise ValueError(
+                f"KAPPA_KAFKA_SSL_CERTIFICATE={self.kafka_ssl_certificate}: expired at {end:%Y-%m-%d %H:%M} UTC"
+            )
+        if _key(self.kafka_ssl_key).public_key() != own.public_key():
+            raise ValueError(f"KAPPA_KAFKA_SSL_KEY={self.kafka_ssl_key}: is not the key of the certificate")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether what goes over the network is encrypted."""
+        return self.kafka_security_protocol.endswith("SSL")
 
     @property
     def uses_sasl(self) -> bool:
         """Whether clients give a name and a password."""
         return self.kafka_security_protocol.startswith("SASL")
 
+    @property
+    def identity(self) -> str:
+        """The setting that says who its clients are."""
+        if self.uses_sasl:
+            return f"KAPPA_KAFKA_SASL_USERNAME={self.kafka_sasl_username!r}"
+        if self.uses_tls and self.kafka_ssl_certificate:
+            return f"KAPPA_KAFKA_SSL_CERTIFICATE={self.kafka_ssl_certificate}"
+        return f"KAPPA_KAFKA_SECURITY_PROTOCOL={self.kafka_security_protocol}"
+
     def client(self) -> dict[str, Any]:
         """As settings of confluent_kafka; none for a broker that asks nothing."""
-        username, password = self._login()
+        username, password = self._login() or (None, None)
         return self._settings(
             {
                 "security.protocol": self.kafka_security_protocol,
@@ -66,7 +101,7 @@ class KafkaSecurity(BaseSettings):
                 "ssl.truststore.certificates": _content(self.kafka_ssl_ca),
                 "ssl.keystore.type": "PEM" if self.kafka_ssl_key else None,
                 "ssl.keystore.certificate.chain": _content(self.kafka_ssl_certificate),
-                "ssl.keystore.key": _content(self.kafka_ssl_key),
+                "ssl.keystore.key": _pkcs8(self.kafka_ssl_key),
             }
         )
 
@@ -79,16 +114,27 @@ class KafkaSecurity(BaseSettings):
             return {}
         return {name: value for name, value in settings.items() if value is not None}
 
-    def _login(self) -> tuple[str | None, str | None]:
-        if not (self.uses_sasl and self.kafka_sasl_password):
-            return None, None
+    def _login(self) -> Login | None:
+        if not (self.uses_sasl and self.kafka_sasl_username and self.kafka_sasl_password):
+            return None
         return self.kafka_sasl_username, self.kafka_sasl_password.get_secret_value()
 
     def _jaas(self) -> str:
         kind = "plain.Plain" if self.kafka_sasl_mechanism == "PLAIN" else "scram.Scram"
-        username, password = (_quoted(value or "") for value in self._login())
+        username, password = map(_quoted, self._login() or ("", ""))
         module = f"org.apache.kafka.common.security.{kind}LoginModule"
         return f"{module} required username={username} password={password};"
+
+
+def load_security() -> KafkaSecurity:
+    """Encryption and identity as the environment, and the files of secrets, have them now.
+
+    Raises UserError naming the variable that can't be used.
+    """
+    try:
+        return KafkaSecurity()
+    except ValidationError as error:
+        raise UserError(describe(error, prefix="KAPPA_")) from None
 
 
 def client_config(bootstrap: str) -> dict[str, Any]:
@@ -96,11 +142,39 @@ def client_config(bootstrap: str) -> dict[str, Any]:
 
     Raises UserError naming the variable that can't be used.
     """
+    return {"bootstrap.servers": bootstrap, **load_security().client()}
+
+
+def _present_login() -> Login | None:
     try:
-        security = KafkaSecurity()
-    except ValidationError as error:
-        raise UserError(describe(error, prefix="KAPPA_")) from None
-    return {"bootstrap.servers": bootstrap, **security.client()}
+        return load_security()._login()
+    except UserError:  # the file is being replaced
+        return None
+
+
+renew_logins_by(_present_login)
+
+
+def _certificates(variable: str, path: Path) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())
+    except ValueError:
+        raise ValueError(f"{variable}={path}: holds no certificate in PEM form") from None
+
+
+def _key(path: Path) -> Any:
+    try:
+        return serialization.load_pem_private_key(path.read_bytes(), None)
+    except (TypeError, ValueError):
+        raise ValueError(f"KAPPA_KAFKA_SSL_KEY={path}: holds no key in PEM form, or one with a password") from None
+
+
+def _pkcs8(path: Path | None) -> str | None:
+    """The one form that Java takes."""
+    if path is None:
+        return None
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return str(_key(path).private_bytes(serialization.Encoding.PEM, form, plain).decode())
 
 
 def _text(path: Path | None) -> str | None:

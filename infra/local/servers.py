@@ -9,6 +9,7 @@ from typing import Self
 from infra.errors import UserError
 from infra.jars import locked
 from infra.local.elasticsearch import Elasticsearch
+from infra.local.identities import Identities
 from infra.local.kafka import KafkaBroker
 from infra.local.server import Server
 from infra.settings import InfraSettings
@@ -24,7 +25,10 @@ def _silent(_server: str, _state: str) -> None:
 
 
 class LocalServers:
-    """The embedded servers of one home folder; it also finds those that another process has started."""
+    """The embedded servers of one home folder; it also finds those that another process has started.
+
+    With `secured` they ask who a client is. A home whose servers were secured once stays so.
+    """
 
     def __init__(
         self,
@@ -37,8 +41,11 @@ class LocalServers:
         elasticsearch_heap: str = "512m",
         jars: Path | None = None,
         kafka_overrides: Mapping[str, object] | None = None,
+        secured: bool = False,
     ) -> None:
         self.home = home.resolve()
+        identities = Identities(self.home / "security")
+        self.identities = identities if secured or identities.exist else None
         jars = (jars or self.home / "jars").resolve()
         self.kafka = [
             KafkaBroker(
@@ -49,6 +56,7 @@ class LocalServers:
                 heap=kafka_heap,
                 jars=jars,
                 overrides=kafka_overrides,
+                identities=self.identities,
             )
             for node in range(1, brokers + 1)
         ]
@@ -80,12 +88,15 @@ class LocalServers:
         `report` gets (server, state) at each change.
 
         Raises:
-            UserError: a busy port, a full disk, no suitable Java, data of another cluster size, a failed server.
+            UserError: a busy port, a full disk, no suitable Java, data of another cluster size or of servers without
+                security, a failed server.
         """
         self.home.mkdir(parents=True, exist_ok=True)
         with locked(self.home / ".infra.lock"):
             missing = [server for server in self.all if not self._runs(server)]
             self._check(missing, report)
+            if self.identities:
+                self.identities.create()
             try:
                 for server in missing:
                     report(server.name, "starting")
@@ -104,6 +115,8 @@ class LocalServers:
             if wipe:
                 for server in self._known():
                     shutil.rmtree(server.folder, ignore_errors=True)
+                if self.identities:
+                    self.identities.remove()
 
     def status(self) -> list[dict[str, object]]:
         """One row a server: name, state (ready, starting or down), address, pid, log."""

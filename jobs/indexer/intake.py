@@ -13,6 +13,7 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
 
+from connectors.kafka.access import partitions_of, reach
 from connectors.kafka.client import make_admin, make_consumer, topic_partitions
 from connectors.kafka.offsets import earliest_offsets, latest_offsets
 from connectors.kafka.security import client_config
@@ -137,10 +138,7 @@ class Intake:
         self._consumer.close()
 
     def _check_topics(self, bootstrap: str) -> None:
-        try:
-            known = self._consumer.list_topics(timeout=BROKER_SECONDS).topics
-        except KafkaException as error:
-            raise UserError(f"kafka_bootstrap={bootstrap!r}: no broker answers; check the address") from error
+        known = partitions_of(reach(bootstrap, stop=self._stop), self._topics)
         if missing := sorted(set(self._topics) - known.keys()):
             raise UserError(f"topics={', '.join(missing)}: missing on {bootstrap}; run `kappa topics apply`")
 

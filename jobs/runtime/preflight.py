@@ -11,6 +11,7 @@ import structlog
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from connectors.kafka.access import partitions_of, reach
 from connectors.kafka.admin import BrokerLimits, read_limits
 from connectors.kafka.client import make_admin
 from connectors.kafka.security import client_config
@@ -112,28 +113,29 @@ def faults(
 
 
 def reach_broker(settings: Settings, wanted: set[str], stop: threading.Event) -> dict[str, int]:
-    """The number of partitions by topic; waits settings.broker_patience_seconds for the broker and the topics `wanted`.
+    """The partitions of the topics `wanted`; waits settings.broker_patience_seconds for the broker and for them.
 
-    Raises UserError if none answers, or a topic is missing.
+    Raises UserError if no broker lets us in, or a topic is missing or not for us to see.
     """
-    bootstrap = settings.kafka_bootstrap
-    admin = make_admin(client_config(bootstrap), {"log_level": 0})
-    deadline = time.monotonic() + settings.broker_patience_seconds
+    bootstrap, patience = settings.kafka_bootstrap, settings.broker_patience_seconds
+    deadline = time.monotonic() + patience
+    admin = reach(bootstrap, patience, stop)
     while True:
-        found = _ask(admin)
-        missing = wanted - (found or {}).keys()
-        if found is not None and not missing:
+        found = _find(admin, wanted)
+        if not isinstance(found, Exception) and not wanted - found.keys():
             return found
         if time.monotonic() >= deadline or stop.wait(1):
             break
-    if found is None:
-        raise UserError(f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no broker answers; is Kafka up there?")
-    raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: run `kappa topics apply`")
+    if isinstance(found, UserError):
+        raise found
+    if isinstance(found, Exception):
+        raise UserError(f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no broker answers; is Kafka up there?") from found
+    raise UserError(f"topic {min(wanted - found.keys())!r} is not on {bootstrap}: run `kappa topics apply`")
 
 
-def _ask(admin: AdminClient) -> dict[str, int] | None:
+def _find(admin: AdminClient, wanted: set[str]) -> dict[str, int] | UserError | KafkaException:
+    """The partitions of these topics, or what keeps us from asking: it may pass, as a deployment goes on."""
     try:
-        topics = admin.list_topics(timeout=15).topics
-    except KafkaException:
-        return None
-    return {name: len(topic.partitions) for name, topic in topics.items()}
+        return partitions_of(admin, wanted)
+    except (UserError, KafkaException) as error:
+        return error

@@ -34,6 +34,9 @@ Starter = Callable[[SparkSession, Gate], Queries]
 Restart = Callable[[str, Exception], StreamingQuery | None]
 
 
+_DENIED = re.compile(r"\b(?:Topic|Group|TransactionalId|Cluster)AuthorizationException: ([^\n]+)")
+
+
 @dataclass(frozen=True)
 class PlannedJob:
     """A job to run, with the runtime's settings and its own ones (`own`), both as its generation's plan sets them."""
@@ -217,7 +220,10 @@ class ProgressWatch:
 
 
 def _refusal(failure: str) -> str | None:
-    """What a fold has refused in a Python worker: its UserError comes back as text within the text of Spark's error."""
+    """What only a person can mend, out of the text of Spark's error: what a fold has refused in a Python worker by a
+    UserError, or a right that the Kafka clients of the JVM lack."""
+    if denied := _DENIED.search(failure):
+        return f"lacks a right in Kafka: {denied[1]}; `kappa acl` lists what each job needs"
     kinds: list[type[Exception]] = [UserError, *_subclasses(UserError)]
     names = "|".join(kind.__name__ for kind in kinds)
     found = re.search(rf"\b(?:{names}): (.+)", failure)

@@ -23,6 +23,7 @@ from infra.errors import UserError
 from infra.jars import PARTS
 from infra.jars import fetch as fetch_part
 from infra.local import LocalServers
+from infra.local.identities import ADMIN
 from infra.processes import STOPPING
 from infra.settings import load_settings
 from jobs.table import JOBS
@@ -33,7 +34,7 @@ topics_app = typer.Typer(help="List the map of topics, compare it with a broker,
 console = Console(width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True)
 
-KafkaPort = Annotated[int | None, typer.Option(help="Kafka's first port; one node takes 2, three take 6. [9092]")]
+KafkaPort = Annotated[int | None, typer.Option(help="Kafka's first port; a node takes 2, secured 3. [9092]")]
 ElasticsearchPort = Annotated[int | None, typer.Option(help="Elasticsearch's HTTP port; it takes the next too. [9200]")]
 Brokers = Annotated[int | None, typer.Option(help="Kafka brokers; 3 survive the loss of one. [1]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -65,16 +66,28 @@ def fetch() -> None:
 
 
 @app.command()
-def up(kafka_port: KafkaPort = None, elasticsearch_port: ElasticsearchPort = None, brokers: Brokers = None) -> None:
+def up(
+    kafka_port: KafkaPort = None,
+    elasticsearch_port: ElasticsearchPort = None,
+    brokers: Brokers = None,
+    secured: Annotated[
+        bool | None, typer.Option("--secured", help="With TLS, passwords and rights. A home stays what it is.")
+    ] = None,
+) -> None:
     """Start the servers that don't run, wait until they are ready, and print the settings with their addresses.
+
+    Secured ones also print whose settings are in which folder: name it by KAPPA_SECRETS.
 
     Example: kappa infra up --brokers 3 --kafka-port 9192
     """
-    servers = _servers(kafka_port=kafka_port, elasticsearch_port=elasticsearch_port, brokers=brokers)
+    servers = _servers(kafka_port=kafka_port, elasticsearch_port=elasticsearch_port, brokers=brokers, secured=secured)
     with _terminable(), _progress() as report:
         servers.up(report)
-    for line in (f"KAPPA_KAFKA_BOOTSTRAP={servers.bootstrap}", f"KAPPA_ELASTICSEARCH_URL={servers.elasticsearch_url}"):
-        console.print(f"export {line}", highlight=False, soft_wrap=True)
+    settings = {"KAPPA_KAFKA_BOOTSTRAP": servers.bootstrap, "KAPPA_ELASTICSEARCH_URL": servers.elasticsearch_url}
+    if servers.identities:
+        settings["KAPPA_SECRETS"] = str(servers.identities.user(ADMIN))
+    for name, value in settings.items():
+        console.print(f"export {name}={value}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -175,7 +188,7 @@ def schema(name: Annotated[str, typer.Argument(help="A topic, e.g. novelties.")]
     console.print_json(data=json_schema(record, SCHEMAS[record]))
 
 
-def _servers(**flags: int | None) -> LocalServers:
+def _servers(**flags: int | bool | None) -> LocalServers:
     given = {key: value for key, value in flags.items() if value is not None}
     return LocalServers.of(load_settings(**given))
 

@@ -7,7 +7,7 @@ from connectors.kafka import client
 from connectors.kafka.client import topic_partitions
 
 ROOT = Path(__file__).parents[4]
-CLIENTS = {"Consumer", "Producer", "AdminClient"}
+CLIENTS = {"Consumer", "Producer", "AdminClient", "_Consumer", "_Producer"}
 
 
 def test_nobody_else_makes_a_client_by_hand():

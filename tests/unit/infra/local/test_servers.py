@@ -116,3 +116,13 @@ def test_wipe_deletes_the_data_and_keeps_the_jars(servers):
     servers.down(wipe=True)
     assert not servers.kafka[0].folder.exists()
     assert (servers.home / "jars").is_dir()
+
+
+def test_a_home_whose_servers_were_secured_stays_so_until_it_is_wiped(servers):
+    assert servers.identities is None
+    secured = LocalServers(servers.home, secured=True)
+    secured.elasticsearch, secured.kafka = servers.elasticsearch, servers.kafka
+    secured.up()
+    assert LocalServers(servers.home).identities.exist
+    secured.down(wipe=True)
+    assert LocalServers(servers.home).identities is None

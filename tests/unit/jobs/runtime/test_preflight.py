@@ -14,6 +14,7 @@ from jobs.runtime import preflight
 from jobs.runtime.settings import Settings
 
 TOPICS = load_topics()
+NO_ANSWER = KafkaException(KafkaError(KafkaError._TIMED_OUT))
 ALL = {topic.name: topic.partitions for topic in TOPICS}
 
 
@@ -21,7 +22,8 @@ ALL = {topic.name: topic.partitions for topic in TOPICS}
 def answers(monkeypatch):
     """What the broker says, one after another; the last one again and again."""
     said = []
-    monkeypatch.setattr(preflight, "_ask", lambda _: said.pop(0) if len(said) > 1 else said[0])
+    monkeypatch.setattr(preflight, "reach", lambda *_: None)
+    monkeypatch.setattr(preflight, "_find", lambda *_: said.pop(0) if len(said) > 1 else said[0])
     return said
 
 
@@ -31,7 +33,7 @@ def _check(tmp_path, patience):
 
 
 def test_broker_and_topics_are_waited_for(answers, tmp_path):
-    answers.extend([None, {}, ALL])
+    answers.extend([NO_ANSWER, UserError("topic 'events': lacks a right"), {}, ALL])
     _check(tmp_path, 30)
     assert answers == [ALL]
 
@@ -39,7 +41,8 @@ def test_broker_and_topics_are_waited_for(answers, tmp_path):
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        (None, "no broker answers"),
+        (NO_ANSWER, "no broker answers"),
+        (UserError("topic 'events': lacks a right"), "topic 'events': lacks a right"),
         ({}, "topic 'alerts' is not on"),
         ({**ALL, "events": 3}, "topic 'events' has 3 partitions, the map says 4"),
     ],

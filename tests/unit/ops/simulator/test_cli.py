@@ -25,7 +25,7 @@ def run(*arguments):
     ],
 )
 def test_bad_input_is_refused_before_any_work(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.setattr("connectors.kafka.producer.METADATA_TIMEOUT_S", 1)
+    monkeypatch.setattr("connectors.kafka.access.REACH_SECONDS", 1)
     result = run("--truth", str(tmp_path / "truth"), *arguments)
     assert isinstance(result.exception, UserError)
     assert message in str(result.exception)

@@ -1,0 +1,117 @@
+"""A secured broker, and the environment of its users."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from connectors.kafka.client import make_admin
+from connectors.kafka.security import KafkaSecurity
+from infra.jars import default_jars
+from infra.local.identities import ADMIN, Identities
+from infra.local.kafka import KafkaBroker
+from tests.integration.conftest import free_ports
+from tests.waiting import until
+
+
+@dataclass
+class Outcome:
+    """What a command said, and how long it took."""
+
+    code: int
+    last_line: str
+    seconds: float
+
+
+class Secured:
+    """A secured broker of one node."""
+
+    def __init__(self, home):
+        self.identities = Identities(home / "security")
+        self.identities.create()
+        port = free_ports(3)
+        self.broker = KafkaBroker(home, port, jars=default_jars(), identities=self.identities)
+        self.bootstrap = self.broker.address
+
+    def environment(self, user=ADMIN, **changes):
+        """The variables of a user's process."""
+        return {
+            "KAPPA_KAFKA_BOOTSTRAP": self.bootstrap,
+            "KAPPA_SECRETS": str(self.identities.user(user)),
+            "KAPPA_HOME": str(self.broker.folder.parent / "home"),
+            "KAPPA_JARS": str(default_jars()),
+            **changes,
+        }
+
+    def certificate(self, user=ADMIN):
+        """The variables that make a user show a certificate instead."""
+        folder = self.identities.user(user)
+        return {
+            "KAPPA_KAFKA_BOOTSTRAP": self.broker.certificate_address,
+            "KAPPA_KAFKA_SECURITY_PROTOCOL": "SSL",
+            "KAPPA_KAFKA_SSL_CERTIFICATE": str(folder / "tls.crt"),
+            "KAPPA_KAFKA_SSL_KEY": str(folder / "tls.key"),
+        }
+
+    def connection(self, user=ADMIN):
+        """How a client of this process reaches it as a user."""
+        security = KafkaSecurity(_secrets_dir=str(self.identities.user(user)))
+        return {"bootstrap.servers": self.bootstrap, **security.client()}
+
+    @cached_property
+    def admin(self):
+        return make_admin(self.connection(), {"log_level": 0})
+
+    def add(self, user, password=None):
+        """Make a user that has no rights, or change its password on the broker."""
+        self.identities.add(user)
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+        secret = (password or self.identities.password(user)).encode()
+        change = UserScramCredentialUpsertion(user, info, secret)
+        for answer in self.admin.alter_user_scram_credentials([change]).values():
+            answer.result(20)
+
+    def allow(self, user, kind, name, operation, pattern=ResourcePatternType.LITERAL):
+        right = AclBinding(
+            ResourceType[kind], name, pattern, f"User:{user}", "*", AclOperation[operation], AclPermissionType.ALLOW
+        )
+        for answer in self.admin.create_acls([right]).values():
+            answer.result(20)
+
+    def kappa(self, *arguments, user=ADMIN, **changes):
+        """Run a command as a user."""
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "ops.cli", *arguments],
+            env=os.environ | self.environment(user, **changes),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+        return Outcome(done.returncode, lines[-1] if lines else "", time.monotonic() - began)
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory):
+    made = Secured(tmp_path_factory.mktemp("secured"))
+    made.broker.spawn()
+    until(made.broker.ready, 120, "the secured broker is not ready")
+    assert made.kappa("topics", "apply").code == 0
+    yield made
+    made.broker.stop()
