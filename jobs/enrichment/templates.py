@@ -4,8 +4,12 @@ There is no state and no training, so the same line gives the same template in a
 restart. The price, compared with a clustering miner (Drain, LogPAI): a variable that looks like an ordinary word stays
 in the template unless its context shows it (after `user`, `for`, `=`).
 
-One table of masks serves Spark and Python; it keeps to what Java's and Python's regular expressions have in common, on
-ASCII character classes, without nested repetition, so that the time is linear in the line.
+A line is cut into tokens: words, and what joins them without a space (`blk_-16`, `vm-7.dc1`, `/var/log/x`, `a+b/Q==`).
+A token is masked as a whole if one of its words has a digit, or if its form shows what it is: a path, an address, a
+name of a host, hexadecimal letters. So a prefix, a sign or a dash splits no kind of identifier into several templates.
+
+The same two regular expressions serve Spark and Python. They keep to what Java's and Python's have in common, on
+explicit character classes, with bounded or possessive repetition, so that the time is linear in the line.
 """
 
 import re
@@ -18,78 +22,95 @@ BODY_LENGTH = 2048
 TEMPLATE_LENGTH = 512
 MASK = "<*>"
 
-_START = r"(?<![A-Za-z0-9_])"
-_END = r"(?![A-Za-z0-9_])"
+
+def _any(*patterns: str) -> str:
+    return f"(?:{'|'.join(patterns)})"
+
+
+_LETTERS = "A-Za-z_\u0080-\ud7ff\ue000-\uffff"  # any script's; no surrogates: Java would find halves of characters
+_WORD = f"0-9{_LETTERS}"
+_JOINS = r"\-.@/\\#$+~%"  # between the words of a token
+_HEX = "[0-9A-Fa-f]"
+_ENDS = rf"(?![{_WORD}])"  # the word
+_CLOSES = r"(?![^\s,;:)\]}\"'])"  # the token: a space, the line's end, or punctuation follows
+
+_CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?: [AP]M)?"
+_DATE = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
-_DATE = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
-_PATH = r"[A-Za-z0-9_.@%~:+*$#{}-]"
-_QUERY = r"(?:\?[^\s\"'<>]{1,512})?"
-_HEX = "[0-9A-Fa-f]"
-_NO_NAME = r"(?:unknown|request|name|is|not|has|was|from|in|on|to|for|by|at|with|and|or|authentication)"
+_UNIT = r"(?:[kKMGTP]?i?B|[kMG]?Hz|[mun]s|sec)"
+_FILE = rf"[{_WORD}.@%~:+*$#{{}}\-]"
+_PART = rf"[{_WORD}.@%~+\-]"
 _TLD = (
     r"(?:(?:com|net|org|edu|gov|mil|info|io|local|lan|internal|localdomain|example|co|ac)(?:\.[a-z]{2})?"
     r"|au|br|ca|ch|cn|de|eu|fr|hk|jp|kr|nl|pl|ru|se|tw|uk|us)"
 )
+_NO_NAME = r"(?:unknown|request|name|is|not|has|was|from|in|on|to|for|by|at|with|and|or|authentication)"
+# Identifiers that happen to have no digit: hexadecimal, base32.
+_DIGITLESS = r"(?:[a-f]{8,64}|[A-F]{8,64}|[A-Z]{16,64})"
+
+# What stands before it shows that it is a value.
+_VALUES = r"(?<=[=\"'( ])" + _any(
+    rf"(?<==)(?<=[{_WORD})\]]=)(?!=|:(?!\S))[^\s,;&\"'<>()\[\]{{}}]{{1,256}}+(?:\{{[^{{}}]{{0,128}}\}})?",  # uid=0
+    rf"(?<=\")(?<![{_WORD}]\")[^\"\s<]{{1,256}}+(?=\"(?!:))",  # "nova-api", no key of JSON
+    rf"(?<=')(?<![{_WORD}]')[^'\s<]{{1,256}}+(?='(?![{_WORD}:]))",  # 'nova-api'
+    r"(?<= \()(?=\))",  # from 10.0.0.1 ()
+    r"(?<= )"
+    + _any(
+        rf"(?<=[Uu]ser ) {{0,2}}(?!{_NO_NAME}(?![A-Za-z]))[^\s,;:()\[\]]{{1,64}}(?![^ ])",  # user root
+        r"(?<=[Uu]ser )(?= )",  # Invalid user  from
+        rf"(?<=[=:] )(?:true|false|True|False|null|None){_CLOSES}",  # visible = true
+        r"(?<= for )[A-Za-z0-9_.@$-]{1,64}(?= from )",  # for root from
+    ),
+)
+# A position where a token may begin: after no word, nor what joins it to this one.
+_STARTS = (
+    rf"(?<![{_WORD}])(?=[{_WORD}/\\.~#:+-])"
+    rf"(?<![{_WORD}][{_JOINS}])(?<![{_WORD}][{_JOINS}]{{2}})(?<![{_WORD}][{_JOINS}]{{3}})"
+)
+# Most tokens are words, or names of values: nothing further is tried at them.
+_NO_WORD = r"(?![A-Za-z_]{1,64}+:?(?![^ ,;()\]=\"']))"
+_HEADS = _any(
+    rf"[+-]?[0-9]{{1,32}}+(?:\.[0-9]{{1,32}}+)?(?: {_UNIT}{_ENDS}|(?![^ ,;)\]]))",  # 12, -0.5, 64.5 MB
+    rf"(?:{_DAY},? )?{_MONTH} {{1,2}}[0-9]{{1,2}},? (?:[0-9]{{4}} )?{_CLOCK}(?: [A-Z]{{3,4}})?(?: [0-9]{{4}})?{_ENDS}",
+    rf"{_DIGITLESS}(?![{_JOINS}]{{0,3}}[{_WORD}])",  # deadbeef
+    r"[A-Z]{2,16}+\([0-9]{1,8}\)",  # CPU(3)
+    _NO_WORD
+    + _any(
+        "(?=[0-9A-Fa-f:])"
+        + _any(
+            rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5,19}}{_ENDS}",  # 52:54:00:12:34:56
+            rf"{_DATE}[T _]{_CLOCK}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})?{_ENDS}",
+            rf"{_CLOCK}(?![{_WORD}:])",
+            rf"(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}{_ENDS}",
+            rf"(?=[A-Fa-f:]{{0,40}}[0-9])(?:(?:{_HEX}{{1,4}}:){{1,7}}|:):"  # fe80::1
+            rf"(?:[0-9A-Fa-f:.]{{0,39}}{_HEX})?{_ENDS}",
+        ),
+        r"[a-z][a-z0-9+.]{1,15}+://[^\s\"'<>,;)\]]{1,512}",
+        rf"(?:[A-Za-z]:|~|\.\.?)?[/\\](?=[/\\]?{_FILE})(?:{_FILE}{{0,128}}+[/\\]){{0,32}}{_FILE}{{0,128}}(?<![:.])"
+        r"(?:\?[^\s\"'<>]{1,512})?",  # /var/log/x, ./run, C:\Temp
+        rf"{_PART}{{1,64}}+/"  # a/b/c, bin/run.sh
+        rf"(?:(?:{_PART}{{1,64}}+/){{1,16}}{_PART}{{0,64}}|[{_WORD}-]{{1,64}}+\.[a-z]{{1,5}}{_ENDS})",
+        rf"[A-Za-z0-9_-]{{1,63}}+\.(?:[A-Za-z0-9_-]{{1,63}}+\.){{0,10}}{_TLD}(?![{_WORD}.(-])",  # ns.example.com
+        rf"[{_WORD}.+-]{{1,64}}+@[{_WORD}.-]{{1,128}}(?<![.-])",  # root@host
+        # pods: five of the characters that Kubernetes chooses from
+        rf"[{_WORD}]{{1,64}}+-(?:[{_WORD}]{{1,64}}+-){{0,8}}(?<=-)[bcdfghjklmnpqrstvwxz2456789]{{5}}{_ENDS}(?!-)",
+        # any token with a digit
+        rf"[#+-]?(?=(?:[{_LETTERS}]{{1,64}}+[{_JOINS}]{{1,3}}+){{0,16}}+[{_LETTERS}]{{0,64}}+[0-9]|{_DIGITLESS}-)"
+        rf"[{_WORD}]{{1,128}}+",
+    ),
+)
+# The rest of the token, whichever head it has; after a colon only what has a digit or is hexadecimal.
+_TAIL = (
+    rf"(?:[{_JOINS}]{{1,3}}+[{_WORD}]{{1,128}}+|:(?=[{_LETTERS}]{{0,64}}+[0-9]|{_HEX}{{1,4}}{_ENDS})[{_WORD}]{{1,128}}+)"
+    rf"{{0,32}}+(?:[+/=#-]{{1,6}}{_CLOSES})?"
+)
 
 # (regular expression, replacement without group references), applied in this order.
 MASKS: tuple[tuple[str, str], ...] = (
-    # URLs and paths, before what may stand in them
-    (r"[a-z][a-z0-9+.]{1,15}://[^\s\"'<>,;)\]]{1,512}", MASK),
-    (rf"(?<![A-Za-z0-9_.>/-])(?:[A-Za-z]:)?[/\\](?:{_PATH}{{1,128}}[/\\]){{1,32}}{_PATH}{{0,128}}{_QUERY}", MASK),
-    # times
-    (rf"{_START}{_DATE}[T _]{_CLOCK}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}})?{_END}", MASK),
-    (
-        rf"{_START}(?:{_DAY},? )?{_MONTH} {{1,2}}[0-9]{{1,2}},? (?:[0-9]{{4}} )?{_CLOCK}(?: [A-Z]{{3,4}})?"
-        rf"(?: [0-9]{{4}})?{_END}",
-        MASK,
-    ),
-    (rf"{_START}(?:{_DATE}|{_CLOCK}){_END}", MASK),
-    # addresses: MAC, IPv6, IPv4, host names that have a digit or a common top-level domain
-    (rf"{_START}{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5,7}}{_END}", MASK),
-    (
-        rf"(?<![A-Za-z0-9:])(?:(?:{_HEX}{{1,4}}:){{2,7}}{_HEX}{{1,4}}|(?:{_HEX}{{1,4}}:){{1,7}}:[0-9A-Fa-f:.]{{0,40}})"
-        r"(?![A-Za-z0-9:])",
-        MASK,
-    ),
-    (
-        r"(?<![A-Za-z0-9.-])/?[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(?:/[0-9]{1,2})?(?::[0-9]{1,5})?"
-        r"(?![A-Za-z0-9-]|\.[A-Za-z0-9])",
-        MASK,
-    ),
-    (rf"(?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9_-]{{1,63}}\.){{1,10}}{_TLD}(?::[0-9]{{1,5}})?(?![A-Za-z0-9_.(-])", MASK),
-    (
-        r"(?<![A-Za-z0-9_.@-])(?=[A-Za-z_.-]{0,200}[0-9])(?:[A-Za-z0-9_-]{1,63}\.){2,10}[A-Za-z]{2,24}"
-        r"(?::[0-9]{1,5})?(?![A-Za-z0-9_.(-])",
-        MASK,
-    ),
-    # ids
-    (rf"{_START}(?:[A-Za-z]{{2,12}}-)?{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}{_END}", MASK),
-    (rf"{_START}0[xX]{_HEX}{{1,64}}{_END}", MASK),
-    (rf"{_START}(?=[A-Fa-f]{{0,63}}[0-9]){_HEX}{{8,64}}{_END}", MASK),
-    # values: of a name, quoted, empty in their place
-    (r"(?<=[A-Za-z0-9_]=)[^\s,;&\"'<>()\[\]{}]{1,256}(?:\{[^{}]{0,128}\})?", MASK),
-    (r"(?<=[=:] )(?:true|false|True|False|null|None)(?![A-Za-z0-9_])", MASK),
-    (r"(?<![A-Za-z0-9_])\"[^\"\s]{1,256}\"", f'"{MASK}"'),
-    (r"(?<![A-Za-z0-9_])'[^'\s]{1,256}'(?![A-Za-z0-9_])", f"'{MASK}'"),
-    (r"(?<= )\(\)", f"({MASK})"),
-    # who: a name after "user", empty too; a name in "for NAME from"
-    (rf"(?<=[Uu]ser ) {{0,2}}(?!{_NO_NAME}(?![A-Za-z]))[^\s,;:()\[\]]{{1,64}}(?= |$)", MASK),
-    (r"(?<=[Uu]ser )(?= )", MASK),
-    (r"(?<= for )[A-Za-z0-9_.@$-]{1,64}(?= from )", MASK),
-    # numbers with a unit, words with a digit
-    (
-        r"(?<![A-Za-z0-9_.])[+-]?[0-9]{1,32}(?:\.[0-9]{1,32})? (?:[kKMGTP]?i?B|[kMG]?Hz|[mun]s|sec)(?![A-Za-z0-9_])",
-        MASK,
-    ),
-    (
-        r"(?<![A-Za-z0-9_])(?:(?<![>)\]])[+-])?(?:[A-Za-z_]{0,64}_-)?[A-Za-z_]{0,64}[0-9][A-Za-z0-9_]{0,128}"
-        r"(?:[-.:#/][A-Za-z0-9_]{0,64}[0-9][A-Za-z0-9_]{0,64}){0,16}",
-        MASK,
-    ),
-    # a list of masks is one
-    (r"<\*>(?:(?:, ?|[.:/_@#-])?<\*>){1,64}", MASK),
+    (_any(_VALUES, _STARTS + _HEADS + _TAIL), MASK),
+    # a list of masks is one: after commas or joins, or of three and more after spaces
+    (r"<\*>(?:(?:(?:, ?|[.:/_@#-])?<\*>){1,1000}+(?: <\*>){0,1000}+|(?: <\*>){2,1000}+)", MASK),
 )
 _COMPILED = tuple((re.compile(pattern, re.ASCII), mask) for pattern, mask in MASKS)
 

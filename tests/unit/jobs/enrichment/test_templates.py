@@ -1,6 +1,9 @@
+import base64
 import csv
+import ipaddress
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,67 @@ PIECES = [
     ),
 ]
 LINES = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join)
+
+
+REPEATED = [
+    *(
+        "a.",
+        "a-",
+        "/a",
+        "1:",
+        "a=",
+        "<*>",
+        "f",
+        "0",
+        "user ",
+        "'",
+        '"',
+        "{",
+        "a_",
+        "\\",
+        "é",
+        "1,",
+        "1 ",
+        "b-",
+        "a@",
+    ),
+    *("::", "A(", "+", "a+/", "1-", "a/", "a.b", "Jun ", "a:"),
+]
+# Characters of which Kubernetes makes the ends of pods' names.
+_POD = st.text("bcdfghjklmnpqrstvwxz2456789", min_size=5, max_size=5)
+_ASCII = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=8)
+
+
+def _mapped(of: Callable[[bytes], str], least: int, most: int) -> st.SearchStrategy[str]:
+    return st.binary(min_size=least, max_size=most).map(of)
+
+
+IDENTIFIERS = {
+    "signed, after a prefix": st.integers(-(2**63), 2**63 - 1).map("blk_{}".format),
+    "signed": st.integers(-(10**12), 10**12).map(str),
+    "float": st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    "hexadecimal": _mapped(bytes.hex, 4, 32),
+    "capital hexadecimal": _mapped(lambda some: some.hex().upper(), 4, 32),
+    "0x": st.integers(0, 2**64).map(hex),
+    "MAC": _mapped(lambda some: some.hex(":"), 6, 6),
+    "UUID": st.uuids(version=4).map(str),
+    "UUID after a prefix": st.uuids(version=4).map("req-{}".format),
+    "IPv4": st.ip_addresses(v=4).map(str),
+    "IPv6": st.integers(2**112, 2**128 - 1).map(ipaddress.IPv6Address).map(str),
+    "base32": _mapped(lambda some: base64.b32encode(some).decode(), 10, 40),
+    "base64 with a digit": _mapped(lambda some: "x7" + base64.b64encode(some).decode(), 9, 40),
+    "base64 of URLs with a digit": _mapped(lambda some: "x7" + base64.urlsafe_b64encode(some).decode(), 9, 40),
+    "pod of a deployment": st.tuples(_POD, _POD).map(lambda two: f"web-{two[0]}2-{two[1]}"),
+    "pod of a daemon set": _POD.map("kube-proxy-{}".format),
+    "path": st.lists(_ASCII, min_size=2, max_size=6).map(lambda names: "/" + "/".join(names)),
+    "relative path": st.lists(_ASCII, min_size=3, max_size=6).map("/".join),
+    "host": st.lists(_ASCII, min_size=1, max_size=3).map(lambda names: ".".join(names) + ".example.com"),
+    "mail": _ASCII.map("{}@mail.corp".format),
+    "mixed": st.tuples(_ASCII, st.integers(0, 999), _ASCII).map(lambda three: "{}{}_{}".format(*three)),
+    "version": st.tuples(*[st.integers(0, 99)] * 3).map(lambda three: "v{}.{}.{}-rc1".format(*three)),
+    "interface": st.tuples(*[st.integers(0, 99)] * 3).map(lambda three: "xe-{}/{}/{}.0".format(*three)),
+    "duration": st.tuples(*[st.integers(0, 59)] * 3).map(lambda three: "{}h{}m{}.5s".format(*three)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +121,57 @@ def in_spark(spark):
         ("service 'nova-api' is \"up\"", "service '<*>' is \"<*>\""),
         ("visible = false, state=ACTIVE", "visible = <*>, state=<*>"),
         ("blocks blk_-12 blk_34", "blocks <*> <*>"),
+        ("blocks blk_-12 blk_34 blk_5 blk_6", "blocks <*>"),
         ("nodes 10.0.0.1, 10.0.0.2, 10.0.0.3 left", "nodes <*> left"),
+        ("addr fe80::1%eth0 and ::1", "addr <*> and <*>"),
+        ("access denied for 21/Nov/2026:07:16:41 +0000", "access denied for <*> <*>"),
+        ('{"level":"info","ts":17.5,"msg":"it is on"}', '{"level":"<*>","ts":<*>,"msg":"it is on"}'),
+        ('"GET /a/b?x=1 HTTP/1.1" 200 612', '"GET <*> <*>" <*> <*>'),
+        ("at com.foo.Bar.baz(Bar.java:12)", "at com.foo.Bar.baz(Bar.java:<*>)"),
+        ("program interrupt......1", "program interrupt......<*>"),
+        ("synchronized to LOCAL(0), stratum 10", "synchronized to <*>, stratum <*>"),
+        ("größe12 of 日本7", "<*> of <*>"),
+        ("12 MB/s of 100%", "<*> of <*>%"),
         ("java.io.IOException: No space left", "java.io.IOException: No space left"),
         ("", ""),
     ],
 )
 def test_masks(line, expected):
     assert template_of(line) == expected
+
+
+@pytest.mark.parametrize("kind", IDENTIFIERS)
+def test_identifiers_of_a_kind_have_one_template(kind):
+    lines = ("got {} ok", "x ({}), y", "id: {}; z", "[{}]", "'{}'", "last {}", "{}: first")
+
+    @settings(max_examples=50, deadline=None, database=None, derandomize=True)
+    @given(IDENTIFIERS[kind])
+    def is_masked(identifier):
+        assert [template_of(line.format(identifier)) for line in lines] == [line.format("<*>") for line in lines]
+
+    is_masked()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "and/or",
+        "TCP/IP over I/O",
+        "half-open, client-side",
+        "java.io.IOException: failed",
+        "std::vector<int>",
+        "a == b",
+        "--",
+        "x - y / z",
+        'msg="started the server"',
+        '{"event": "an event of words"}',
+        "user_name of __init__",
+        "C++ and #include",
+        "[preauth] ... *** e.g. this",
+    ],
+)
+def test_words_stay(line):
+    assert template_of(line) == line
 
 
 def test_null_has_no_template(in_spark):
@@ -80,6 +188,11 @@ def test_spark_and_python_agree(in_spark):
 
     gather()
     assert dict(zip(lines, in_spark(lines), strict=True)) == {line: template_of(line) for line in lines}
+
+
+def test_spark_and_python_agree_on_repetitions(in_spark):
+    lines = [piece * BODY_LENGTH for piece in REPEATED]
+    assert in_spark(lines) == [template_of(line) for line in lines]
 
 
 @pytest.mark.skipif(not LOGHUB.is_dir(), reason=f"no logs at {LOGHUB} (set KAPPA_SHARED)")
@@ -103,9 +216,7 @@ def test_length_is_bounded():
     assert template_of("1" + " x" * BODY_LENGTH + " 7") == template_of("1" + " x" * BODY_LENGTH + " 8")
 
 
-@pytest.mark.parametrize(
-    "piece", ["a.", "a-", "/a", "1:", "a=", "<*>", "f", "0", "user ", "'", '"', "{", "a_", "\\", "é"]
-)
+@pytest.mark.parametrize("piece", REPEATED)
 def test_time_is_linear_on_repetitions(piece):
     start = time.process_time()
     template_of(piece * BODY_LENGTH)
