@@ -13,6 +13,8 @@ _SHARED: tuple[Processor, ...] = (
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 )
+# Without local variables, among which are secrets: passwords, the cookies of the console.
+_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 
 def configure_logs(settings: Settings) -> None:
@@ -37,5 +39,5 @@ def configure_logs(settings: Settings) -> None:
 
 def _renderers(log_format: str) -> tuple[Processor, Processor]:
     if log_format == "json":
-        return structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()
+        return _TRACEBACKS, structlog.processors.JSONRenderer()
     return structlog.processors.format_exc_info, structlog.dev.ConsoleRenderer()

@@ -51,7 +51,9 @@ def html(page: Page, sources: Sources) -> Endpoint:
             return message(request, 404, page.title, str(error), here)
         except UserError as error:
             return message(request, 400, page.title, str(error), here)
-        return _rendered(request, page.name, page.title, here=here, view=view, arguments=arguments, **more)
+        return _rendered(
+            request, page.name, page.title, here=here, feeds=page.feeds, view=view, arguments=arguments, **more
+        )
 
     return _timed(page, answer)
 
@@ -126,6 +128,7 @@ def _rendered(
         "person": _person(request),
         "scheme": request.state.scheme,
         "csrf": token(request),
+        "feeds": (),
         "address": own_path(f"{request.url.path}?{request.url.query}"),
         "notice": request.session.pop(NOTICE, None),
     }

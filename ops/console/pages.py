@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 NOTHING = "–"  # noqa: RUF001
+SEVERITIES = ("trace", "debug", "info", "warning", "error", "fatal")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -20,8 +21,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"time": time, "number": number, "duration": duration}
-    made.globals |= {"said_more": said_more, "rule_query": rule_query}
+    made.filters |= {"time": time, "number": number, "duration": duration, "severity": severity}
+    made.globals |= {"said_more": said_more, "rule_query": rule_query, "link": link, "summary": summary}
     return made
 
 
@@ -65,3 +66,19 @@ def said_more(event: Mapping[str, Any]) -> str:
 def rule_query(event: Mapping[str, Any]) -> str:
     """The arguments of the page that tries the rule of a control event."""
     return urlencode({name: event[name] for name in ("machine", "series", "direction", "size") if event[name]})
+
+
+def link(arguments: Mapping[str, Any], **changes: Any) -> str:
+    """The query of an address with some arguments changed; those that are empty are left out."""
+    return urlencode({name: value for name, value in {**arguments, **changes}.items() if value not in ("", None)})
+
+
+def summary(series: Mapping[str, Any]) -> str:
+    """The range of a series' values."""
+    values = [value for value in series["values"] if value is not None]
+    return f"{number(min(values))} to {number(max(values))}" if values else NOTHING
+
+
+def severity(value: float | None) -> str:
+    """OTLP's number of a severity as its name."""
+    return SEVERITIES[min(max(int(value) - 1, 0) // 4, len(SEVERITIES) - 1)] if value else ""

@@ -18,10 +18,13 @@ from ops.console.access.addresses import HOME
 from ops.console.access.guard import OPEN, Guard
 from ops.console.access.schemes import scheme_of
 from ops.console.actions.table import ACTIONS
+from ops.console.feeds import signs, sources_of
 from ops.console.openapi import openapi
+from ops.console.pulse import Pulse
 from ops.console.reads import SourceDown
 from ops.console.settings import ConsoleSettings
 from ops.console.sources import Sources
+from ops.console.stream import Streams
 from ops.console.views.table import PAGES
 from ops.console.writes import Writes
 
@@ -33,6 +36,7 @@ DESCRIPTION = openapi(PAGES)
 def application(sources: Sources, own: ConsoleSettings, writes: Writes, user: str | None = None) -> Starlette:
     """The application; `user` is who runs it, and acts where there is no authentication and nobody says otherwise."""
     scheme = scheme_of(own, user)
+    pulse = Pulse(lambda: signs(sources), lambda feeds: sources.forget(sources_of(feeds)))
     acts = [(action, answers.act(action, sources, writes)) for action in ACTIONS]
     return Starlette(
         routes=[
@@ -42,6 +46,7 @@ def application(sources: Sources, own: ConsoleSettings, writes: Writes, user: st
             *[Route(f"/act/{action.name}", act, methods=["POST"]) for action, act in acts],
             *([Route(answers.WHO_PAGE, answers.who, methods=["GET", "POST"])] if scheme.can_be_named else []),
             *scheme.routes,
+            Route("/stream", Streams(pulse).answer),
             Route("/api/v1/openapi.json", lambda _: JSONResponse(DESCRIPTION)),
             Route("/metrics", _metrics),
             Route("/healthz", lambda _: PlainTextResponse("ok\n")),

@@ -1,7 +1,7 @@
 """What the console reads: Kafka, Elasticsearch and the `/metrics` of the jobs, by the project's own clients."""
 
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from elasticsearch import NotFoundError
@@ -23,6 +23,16 @@ KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
 ALL = "all"  # the one application of the small profile
 LARGEST_METRICS = 5_000_000  # bytes of one application's /metrics
 
+# Of documents that are added, changed late, or changed: how many, the newest write, the newest time. Each is looked up,
+# none counted over all documents.
+_NEWEST: Mapping[str, Any] = {
+    "size": 1,
+    "_source": False,
+    "sort": [{"_seq_no": "desc"}],
+    "track_total_hits": True,
+    "aggs": {name: {"max": {"field": name}} for name in ("@timestamp", "updated")},
+}
+
 
 class Sample(NamedTuple):
     """A value of a job's `/metrics`."""
@@ -42,6 +52,9 @@ class Sources:
         limits = own.patience_seconds, own.fresh_seconds
         self._kafka, self._elasticsearch = SharedReads(KAFKA, *limits), SharedReads(ELASTICSEARCH, *limits)
         self._jobs = {name: SharedReads(name, *limits) for name in self.applications}
+        # Asked as often as they are needed, and apart from the others: what changes makes those forget.
+        self._document_signs = SharedReads(ELASTICSEARCH, own.patience_seconds, 0)
+        self._topic_signs = SharedReads(KAFKA, own.patience_seconds, 0)
         self._log = Log(settings.kafka_bootstrap)
         self._client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
 
@@ -82,6 +95,24 @@ class Sources:
     def _search(self, kind: str, query: Mapping[str, Any]) -> dict[str, Any]:
         found = self._client.search(index=f"kappa-{kind}", ignore_unavailable=True, **query)
         return dict(found.body)
+
+    def newest_documents(self, kinds: Collection[str]) -> dict[str, object]:
+        """By kind what is another value once a document was added or changed: never an old answer."""
+        return self._document_signs.read("documents", lambda: self._newest_documents(kinds))
+
+    def _newest_documents(self, kinds: Collection[str]) -> dict[str, object]:
+        looks = [part for kind in kinds for part in ({"index": f"kappa-{kind}", "ignore_unavailable": True}, _NEWEST)]
+        answers = self._client.msearch(searches=looks)["responses"]
+        return {kind: _sign(answer) for kind, answer in zip(kinds, answers, strict=True)}
+
+    def ends(self, topics: Mapping[str, str]) -> dict[str, object]:
+        """By name the ends of a topic's partitions: never an old answer."""
+        return self._topic_signs.read("ends", lambda: self._ends(topics))
+
+    def _ends(self, topics: Mapping[str, str]) -> dict[str, object]:
+        names = {feed: self.topics()[key].name for feed, key in topics.items()}
+        found = self._log.ends(names.values())
+        return {feed: [end for (topic, _), end in found.items() if topic == name] for feed, name in names.items()}
 
     def document(self, kind: str, identity: str) -> dict[str, Any] | None:
         """A document by its id, or None if there is none."""
@@ -127,10 +158,12 @@ class Sources:
         registry = self.registry()
         return registry.topics(registry.promotion.generation, load_topics(self.settings.topics_file))
 
-    def forget(self) -> None:
-        """What was read before isn't shown again."""
-        for reads in (self._kafka, self._elasticsearch, *self._jobs.values()):
-            reads.forget()
+    def forget(self, names: Collection[str] | None = None) -> None:
+        """What was read of these sources, by default of all, isn't shown again."""
+        of_servers = {KAFKA: self._kafka, ELASTICSEARCH: self._elasticsearch}
+        for name, reads in (of_servers | self._jobs).items():
+            if names is None or name in names:
+                reads.forget()
 
     def check(self) -> None:
         """Raises SourceDown if neither Kafka nor Elasticsearch answers."""
@@ -138,3 +171,9 @@ class Sources:
             self.registry()
         except SourceDown:
             self.search("incidents", size=0)
+
+
+def _sign(answer: Mapping[str, Any]) -> object:
+    hits = answer.get("hits", {})
+    writes = [(hit["_index"], hit["sort"]) for hit in hits.get("hits", ())]
+    return hits.get("total"), writes, answer.get("aggregations"), answer.get("error")

@@ -1,123 +1,106 @@
-"""The view of the fleet: a heat map of machines and time, aggregated by Elasticsearch, and what is open now."""
+"""The view of the fleet: a heat map of machines, or groups of them, and time, and what is open now."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from infra.contract.topics import parse_duration
 from infra.errors import UserError
 from ops.console.sources import Sources
+from ops.console.views.lanes import BY, SORTS, Lanes, buckets
+from ops.console.views.spans import ARGUMENTS, SPANS, Span, one_of, span_of
 
 View = dict[str, Any]
 
 COLUMNS = 60
-MACHINES = 100  # rows of the map
+LANES = 60  # of a page
+MOST_LANES = 10_000
 OPEN = 50
-CHOICES = 50  # values of a filter
-FILTERS = ("site", "role", "verdict")
-LEVELS = (7, 12, 20, 35)  # scores at which a colour begins; below the first one it is the palest
-SORTS: dict[str, dict[str, str]] = {
-    "severity": {"strongest": "desc"},
-    "count": {"_count": "desc"},
-    "name": {"_key": "asc"},
-}
+CHOICES = 200  # values of a filter
+FILTERS = ("site", "hypervisor", "tenant", "role", "verdict")
+CHOSEN = ("site", "tenant", "role", "verdict")  # filters that are a list; a hypervisor is chosen in the map
+BELOW = {"site": "hypervisor", "hypervisor": "machine", "tenant": "machine", "role": "machine"}
 # Of a verdict in a cell; of several the first one.
 MARKS = {"gone": "×", "silence": "–", "new_entity": "+", "state_change": "≠"}  # noqa: RUF001
-SPANS = ("1h", "6h", "1d", "7d", "30d")
 _NEWEST = "newest"
 _OPEN_FIELDS = ("machine", "verdict", "series", "started", "score", "site", "role", "text")
 
 
 def fleet(sources: Sources, arguments: Mapping[str, str]) -> View:
-    """Scores by machine and time of the last `span` of event time. Raises UserError for an argument of no use.
+    """Scores by machine, or by group, and time. Raises UserError for an argument of no use.
 
     The span ends with the newest novelty, not now: a chain that is behind, or a replay, is seen as well.
     """
-    sort, span = one_of("sort", arguments, tuple(SORTS)), one_of("span", arguments, SPANS, "6h")
+    by, sort, page = one_of("by", arguments, BY), one_of("sort", arguments, tuple(SORTS)), _page(arguments)
     chosen = {name: value for name in FILTERS if (value := arguments.get(name))}
+    text = arguments.get("machine", "")
     head = sources.search("novelties", size=0, aggs=_head(), query={"match_all": {}}).get("aggregations", {})
     end = (head.get(_NEWEST) or {}).get("value")
+    span = span_of(arguments, end or 0, COLUMNS)
+    matching = [*({"term": {name: value}} for name, value in chosen.items()), *_named(text)]
     view: View = {
+        "by": by,
         "sort": sort,
-        "span": span,
+        "page": page,
+        **span.as_dict(),
         "chosen": chosen,
-        "choices": {name: [one["key"] for one in buckets(head, name)] for name in FILTERS},
-        "machines": [],
-        "open": {"total": 0, "novelties": []},
+        "machine": text,
+        "choices": {name: [one["key"] for one in buckets(head, name)] for name in CHOSEN},
         "times": [],
+        "total": 0,
+        "overall": None,
+        "lanes": [],
+        "open": {"total": 0, "verdicts": {}, "novelties": []},
     }
-    if end is None:
-        return view
-    step = int(parse_duration(span).total_seconds() * 1000) // COLUMNS
-    start = int(end) // step * step - (COLUMNS - 1) * step
-    matching = [{"term": {name: value}} for name, value in chosen.items()]
-    view["times"] = [start + number * step for number in range(COLUMNS)]
-    view["machines"] = _machines(sources, matching, start, step, sort)
-    view["open"] = _open(sources, matching)
-    return view
+    return view if end is None else view | _found(sources, matching, span, (by, sort, page))
 
 
-def one_of(name: str, arguments: Mapping[str, str], known: tuple[str, ...], default: str = "") -> str:
-    value = arguments.get(name) or default or known[0]
-    if value not in known:
-        raise UserError(f"{name}={value!r}: there are {', '.join(known)}")
-    return value
+def _found(sources: Sources, matching: list[View], span: Span, order: tuple[str, str, int]) -> View:
+    by, sort, page = order
+    lanes = Lanes(sources, by, matching, span)
+    names, total = lanes.names(sort, (page - 1) * LANES, LANES)
+    return {
+        "times": span.times,
+        "total": total,
+        "overall": lanes.overall(),
+        "lanes": lanes.drawn(names, sort),
+        "open": _open(sources, matching),
+    }
+
+
+def _page(arguments: Mapping[str, str]) -> int:
+    text = arguments.get("page") or "1"
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_LANES // LANES:
+        raise UserError(f"page={text!r}: must be a number from 1 to {MOST_LANES // LANES}")
+    return int(text)
+
+
+def _named(text: str) -> list[View]:
+    """A filter for machines whose name contains a text; `*` stands for anything."""
+    if not text:
+        return []
+    pattern = text if "*" in text else f"*{text}*"
+    return [{"wildcard": {"machine": {"value": pattern, "case_insensitive": True}}}]
 
 
 def _head() -> View:
     return {_NEWEST: {"max": {"field": "started"}}} | {
-        name: {"terms": {"field": name, "size": CHOICES, "order": {"_key": "asc"}}} for name in FILTERS
-    }
-
-
-def buckets(aggregations: Mapping[str, Any], name: str) -> list[View]:
-    return list((aggregations.get(name) or {}).get("buckets", []))
-
-
-def _machines(sources: Sources, matching: list[View], start: int, step: int, sort: str) -> list[View]:
-    strongest = {"strongest": {"max": {"field": "score"}}}
-    over_time = {"date_histogram": {"field": "started", "fixed_interval": f"{step}ms", "min_doc_count": 1}}
-    rows = {"terms": {"field": "machine", "size": MACHINES, "order": SORTS[sort]}}
-    verdicts = {"verdicts": {"terms": {"field": "verdict", "size": 9}}}
-    found = sources.search(
-        "novelties",
-        size=0,
-        query={"bool": {"filter": [*matching, {"range": {"started": {"gte": start}}}]}},
-        aggs={"machine": {**rows, "aggs": {**strongest, "time": {**over_time, "aggs": {**strongest, **verdicts}}}}},
-    )
-    return [_machine(one, start, step) for one in buckets(found.get("aggregations", {}), "machine")]
-
-
-def _machine(bucket: Mapping[str, Any], start: int, step: int) -> View:
-    return {
-        "machine": bucket["key"],
-        "novelties": bucket["doc_count"],
-        "score": bucket["strongest"]["value"],
-        "cells": [cell for one in buckets(bucket, "time") if (cell := _cell(one, start, step))["column"] < COLUMNS],
-    }
-
-
-def _cell(bucket: Mapping[str, Any], start: int, step: int) -> View:
-    score = bucket["strongest"]["value"]
-    return {
-        "column": (int(bucket["key"]) - start) // step,
-        "time": int(bucket["key"]),
-        "novelties": bucket["doc_count"],
-        "score": score,
-        "verdicts": [one["key"] for one in buckets(bucket, "verdicts")],
-        "level": 1 + sum((score or 0) >= limit for limit in LEVELS),
+        name: {"terms": {"field": name, "size": CHOICES, "order": {"_key": "asc"}}} for name in CHOSEN
     }
 
 
 def _open(sources: Sources, matching: list[View]) -> View:
-    """The novelties that have not ended, the strongest first."""
+    """The novelties that have not ended: how many of each verdict, and the strongest."""
     found = sources.search(
         "novelties",
         size=OPEN,
         query={"bool": {"filter": matching, "must_not": [{"exists": {"field": "ended"}}]}},
         sort=[{"score": "desc"}],
-    )["hits"]
-    listed = [{name: hit["_source"].get(name) for name in _OPEN_FIELDS} for hit in found["hits"]]
-    return {"total": found["total"]["value"], "novelties": listed}
+        aggs={"verdict": {"terms": {"field": "verdict", "size": 9}}},
+        track_total_hits=True,
+    )
+    hits = found["hits"]
+    verdicts = {one["key"]: one["doc_count"] for one in buckets(found.get("aggregations", {}), "verdict")}
+    listed = [{"id": hit["_id"], **{name: hit["_source"].get(name) for name in _OPEN_FIELDS}} for hit in hits["hits"]]
+    return {"total": hits["total"]["value"], "verdicts": verdicts, "novelties": listed}
 
 
 class Drawing(NamedTuple):
@@ -141,7 +124,27 @@ class Drawing(NamedTuple):
     def y(self, row: int) -> int:
         return self.head + row * self.row
 
+    def path(self, cells: list[View], row: int, level: int) -> str:
+        """The cells of one colour in one lane, as one path."""
+        box = f"h{self.cell - 2}v{self.row - 2}h-{self.cell - 2}z"
+        top = self.y(row) + 1
+        return "".join(f"M{self.x(one['column']) + 1},{top}{box}" for one in cells if one["level"] == level)
 
-def drawing() -> View:
-    """What only the page needs: sizes, marks, and what can be chosen."""
-    return {"draw": Drawing(), "marks": MARKS, "sorts": tuple(SORTS), "spans": SPANS, "most": MACHINES}
+    def marks(self, cells: list[View], row: int) -> list[tuple[int, int, str]]:
+        """(x, y, mark) of the cells that have a mark."""
+        marked = ((one, next((MARKS[name] for name in MARKS if name in one["verdicts"]), None)) for one in cells)
+        return [(self.x(one["column"]) + self.cell // 2, self.y(row) + 13, mark) for one, mark in marked if mark]
+
+
+def drawing(arguments: Mapping[str, str]) -> View:
+    """What only the page needs: sizes, marks, what can be chosen, and the span for a machine's page."""
+    return {
+        "span_arguments": {name: arguments[name] for name in ARGUMENTS if name in arguments},
+        "draw": Drawing(),
+        "marks": MARKS,
+        "sorts": tuple(SORTS),
+        "spans": SPANS,
+        "ways": BY,
+        "below": BELOW,
+        "lanes": LANES,
+    }

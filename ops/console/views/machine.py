@@ -4,52 +4,53 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from infra.contract.topics import parse_duration
+from infra.contract.inventory import FACTS
 from ops.console.errors import NotThere
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
+from ops.console.views import series
 from ops.console.views.control import said
-from ops.console.views.fleet import SPANS, View, buckets, one_of
+from ops.console.views.spans import Span, one_of, span_of
+
+View = dict[str, Any]
 
 STEPS = 120  # points of a series
-SERIES = 100  # that are listed
-DRAWN = 24  # of those, those with novelties first
+DRAWN = 24  # series, those with novelties first
 NOVELTIES = 100
-_FACTS = ("type", "site", "hypervisor", "tenant", "role", "workload")
+PEERS = ("role", "hypervisor", "site", "tenant")  # places that peers share
+AROUND = 3_600_000  # ms before and after a novelty that is looked at
 _NOVELTY = (
-    *("verdict", "series", "started", "ended", "score", "observed", "expected_low", "expected_high", "text"),
-    "feedback",
+    *("verdict", "kind", "series", "started", "ended", "score", "observed", "expected", "expected_low"),
+    *("expected_high", "unit", "text", "feedback", "statistic"),
 )
-_MINIMUM, _MAXIMUM = {"min": {"field": "min"}}, {"max": {"field": "max"}}
+_CONTRIBUTOR = ("series", "unit", "score", "share", "observed", "expected_low", "expected_high")
 
 
 def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
-    """What is known of one machine over the last `span` of its own event time, or of one of its series.
+    """What is known of one machine over a span of its own event time; of one of its series; or around a novelty.
 
     The control history needs Kafka; `down` says if it can't be read. Raises NotThere for a machine without
-    statistics and novelties, and UserError for another span.
+    statistics and novelties, and UserError for an argument of no use.
     """
-    name, span, series = arguments["machine"], one_of("span", arguments, SPANS, "6h"), arguments.get("series", "")
-    newest = _newest(sources, name)
-    novelties = _novelties(sources, name, series)
+    name, chosen = arguments["machine"], arguments.get("series", "")
+    newest, novelties = _newest(sources, name), _novelties(sources, name, chosen)
     if newest is None and not novelties:
         raise NotThere(f"There is no machine {name}.")
     end = newest["@timestamp"] if newest else max(one["started"] for one in novelties)
-    step = int(parse_duration(span).total_seconds() * 1000) // STEPS
-    start = int(end) // step * step - (STEPS - 1) * step
-    found = _series(sources, name, start, step)
-    troubled = {one["series"] for one in novelties if (one["ended"] or end) >= start}
-    found.sort(key=lambda one: (one["series"] not in troubled, one["series"]))
+    about = next((one for one in novelties if one["id"] == arguments.get("novelty")), None)
+    span = span_of(_around(about, arguments), end, STEPS)
+    facts = {fact: newest[fact] for fact in FACTS if newest and newest.get(fact)}
     control, down = _control(sources, name)
     return {
         "machine": name,
-        "facts": {fact: newest[fact] for fact in _FACTS if newest and newest.get(fact)},
-        "span": span,
-        "chosen": series,
-        "start": start,
-        "step": step,
-        "names": sorted(one["series"] for one in found),
-        "series": [one for one in found if series in ("", one["series"])][:DRAWN],
+        "facts": facts,
+        **span.as_dict(),
+        "chosen": chosen,
+        "novelty": about,
+        "names": series.names(sources, name, span),
+        "series": _shown(sources, name, span, (chosen, about, novelties)),
+        "templates": [] if chosen else series.templates(sources, name, span),
+        "peers": _peers(sources, arguments, facts, span),
         "novelties": novelties,
         "control": control,
         "down": down,
@@ -63,59 +64,50 @@ def _newest(sources: Sources, name: str) -> View | None:
     return dict(found[0]["_source"]) if found else None
 
 
-def _novelties(sources: Sources, name: str, series: str) -> list[View]:
+def _novelties(sources: Sources, name: str, chosen: str) -> list[View]:
     """The newest ones of the machine, or of one of its series."""
     matching: list[View] = [{"term": {"machine": name}}]
-    if series:
-        matching.append({"term": {"series": series}})
+    if chosen:
+        matching.append({"term": {"series": chosen}})
     query = {"bool": {"filter": matching}}
     found = sources.search("novelties", query=query, sort=[{"started": "desc"}], size=NOVELTIES)["hits"]["hits"]
-    return [{"id": hit["_id"], **{field: hit["_source"].get(field) for field in _NOVELTY}} for hit in found]
+    return [_novelty(hit["_id"], hit["_source"]) for hit in found]
 
 
-def _series(sources: Sources, name: str, start: int, step: int) -> list[View]:
-    """Each series by steps of time: the mean of its windows, and the least and greatest value in them."""
-    values = {
-        "mean": {"avg": {"field": "mean"}},
-        "count": {"avg": {"field": "count"}},
-        "low": _MINIMUM,
-        "high": _MAXIMUM,
-    }
-    over_time = {"date_histogram": {"field": "@timestamp", "fixed_interval": f"{step}ms", "min_doc_count": 1}}
-    described = {which: {"terms": {"field": which, "size": 1}} for which in ("kind", "unit")}
-    inside = {**described, "time": {**over_time, "aggs": values}}
-    by_series = {"terms": {"field": "series", "size": SERIES}, "aggs": inside}
-    # Windows of several lengths overlap, and a count is that of its window: those of the shortest length are shown.
-    by_length = {"terms": {"field": "window.size_seconds", "size": 1, "order": {"_key": "asc"}}}
-    found = sources.search(
-        "statistics",
-        size=0,
-        query={"bool": {"filter": [{"term": {"machine": name}}, {"range": {"@timestamp": {"gte": start}}}]}},
-        aggs={"length": {**by_length, "aggs": {"series": by_series}}},
-    )
-    lengths = buckets(found.get("aggregations", {}), "length")
-    return [_one(bucket, float(length["key"])) for length in lengths for bucket in buckets(length, "series")]
+def _novelty(identity: str, document: Mapping[str, Any]) -> View:
+    contributors = [{name: one.get(name) for name in _CONTRIBUTOR} for one in document.get("contributors") or ()]
+    return {"id": identity, **{name: document.get(name) for name in _NOVELTY}, "contributors": contributors}
 
 
-def _one(bucket: Mapping[str, Any], seconds: float) -> View:
-    kind, unit = (next((one["key"] for one in buckets(bucket, which)), None) for which in ("kind", "unit"))
-    statistic = "count" if kind == "log" else "mean"
-    return {
-        "series": bucket["key"],
-        "unit": unit,
-        "statistic": statistic,
-        "window_seconds": seconds,
-        "points": [
-            {
-                "time": int(one["key"]),
-                "value": one[statistic]["value"],
-                "low": None if kind == "log" else one["low"]["value"],
-                "high": None if kind == "log" else one["high"]["value"],
-            }
-            for one in buckets(bucket, "time")
-            if one[statistic]["value"] is not None
-        ],
-    }
+def _around(novelty: View | None, arguments: Mapping[str, str]) -> Mapping[str, str]:
+    """The arguments, with a span around a novelty unless they say which."""
+    if novelty is None or any(arguments.get(name) for name in ("span", "from", "to")):
+        return arguments
+    end = (novelty["ended"] or novelty["started"]) + AROUND
+    return {**arguments, "from": str(max(0, novelty["started"] - AROUND)), "to": str(end)}
+
+
+def _shown(sources: Sources, name: str, span: Span, what: tuple[str, View | None, list[View]]) -> list[View]:
+    """The series that are drawn: the chosen one; a novelty's and its contributors; else those with novelties first."""
+    chosen, about, novelties = what
+    if chosen:
+        return series.of_machine(sources, name, span, [chosen])
+    first = [one["series"] for one in novelties if (one["ended"] or span.end) >= span.start]
+    if about:
+        first = [about["series"], *(one["series"] for one in about["contributors"])]
+    order = {one: place for place, one in enumerate(dict.fromkeys(filter(None, first)))}
+    found = series.of_machine(sources, name, span, list(order) if about and order else None)
+    return sorted(found, key=lambda one: order.get(one["series"], len(order)))[:DRAWN]
+
+
+def _peers(sources: Sources, arguments: Mapping[str, str], facts: Mapping[str, str], span: Span) -> View | None:
+    """The chosen series on other machines of the same place; None unless a series is chosen and the place is known."""
+    kind = one_of("peers", arguments, PEERS, next((place for place in PEERS if place in facts), ""))
+    chosen = arguments.get("series", "")
+    if not chosen or kind not in facts:
+        return None
+    found = series.of_peers(sources, chosen, (kind, facts[kind]), span)
+    return {"kind": kind, "name": facts[kind], "machines": found}
 
 
 def _control(sources: Sources, name: str) -> tuple[list[View] | None, list[View]]:

@@ -4,18 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ops.console.feeds import CLOCK
 from ops.console.sources import Sources
 from ops.console.views.chain import chain, graph
 from ops.console.views.control import DIRECTIONS, RULE, control, suppression
 from ops.console.views.control import FILTERS as CONTROL_FILTERS
 from ops.console.views.fleet import FILTERS as FLEET_FILTERS
-from ops.console.views.fleet import SPANS, drawing, fleet
+from ops.console.views.fleet import drawing, fleet
 from ops.console.views.generations import generations
 from ops.console.views.incidents import incident, incidents
-from ops.console.views.machine import STEPS, machine
-from ops.console.views.plot import HEIGHT, WIDTH, plot
+from ops.console.views.machine import PEERS, machine
 from ops.console.views.rejected import FILTERS as REJECTED_FILTERS
 from ops.console.views.rejected import letter, rejected
+from ops.console.views.spans import ARGUMENTS as SPAN
+from ops.console.views.spans import SPANS
 
 Arguments = Mapping[str, str]  # of the query, and of the path
 View = dict[str, Any]
@@ -30,6 +32,7 @@ class Page:
         name: of the template.
         read: may raise SourceDown, NotThere, or UserError for an argument that can't be used.
         query: the names of the arguments beside those in the path.
+        feeds: what tells an open page that it has changed (ops/console/feeds.py).
     """
 
     path: str
@@ -38,12 +41,7 @@ class Page:
     read: Callable[[Sources, Arguments], View]
     more: Callable[[View, Sources, Arguments], View] = lambda *_: {}
     query: tuple[str, ...] = ()
-
-
-def _plots(view: View) -> View:
-    """What only the page of a machine needs: the drawing of each series."""
-    drawn = [plot(one, view["novelties"], view["start"], view["step"]) for one in view["series"]]
-    return {"plots": drawn, "spans": SPANS, "steps": STEPS, "width": WIDTH, "height": HEIGHT}
+    feeds: tuple[str, ...] = ()
 
 
 PAGES = (
@@ -53,16 +51,41 @@ PAGES = (
         "Chain",
         lambda sources, _: chain(sources),
         lambda view, sources, _: {"graph": graph(view, sources.topics())},
+        feeds=(CLOCK,),
     ),
-    Page("fleet", "fleet", "Fleet", fleet, lambda *_: drawing(), ("span", "sort", *FLEET_FILTERS)),
-    Page("fleet/{machine:path}", "machine", "Machine", machine, lambda view, *_: _plots(view), ("span", "series")),
-    Page("incidents", "incidents", "Incidents", incidents, query=("state",)),
-    Page("incidents/{id:path}", "incident", "Incident", incident),
-    Page("control", "control", "Control", control, query=CONTROL_FILTERS),
-    Page("control/suppress", "suppress", "Suppress", suppression, lambda *_: {"directions": DIRECTIONS}, RULE),
-    Page("rejected", "rejected", "Rejected", rejected, query=tuple(REJECTED_FILTERS)),
+    Page(
+        "fleet",
+        "fleet",
+        "Fleet",
+        fleet,
+        lambda view, sources, arguments: drawing(arguments),
+        query=("by", "sort", "page", "machine", *SPAN, *FLEET_FILTERS),
+        feeds=("novelties",),
+    ),
+    Page(
+        "fleet/{machine:path}",
+        "machine",
+        "Machine",
+        machine,
+        lambda *_: {"spans": SPANS, "places": PEERS},
+        query=(*SPAN, "series", "novelty", "peers"),
+        feeds=("statistics", "novelties", "control"),
+    ),
+    Page("incidents", "incidents", "Incidents", incidents, query=("state",), feeds=("incidents",)),
+    Page("incidents/{id:path}", "incident", "Incident", incident, feeds=("incidents", "novelties")),
+    Page("control", "control", "Control", control, query=CONTROL_FILTERS, feeds=("control",)),
+    Page(
+        "control/suppress",
+        "suppress",
+        "Suppress",
+        suppression,
+        lambda *_: {"directions": DIRECTIONS},
+        query=RULE,
+        feeds=("novelties",),
+    ),
+    Page("rejected", "rejected", "Rejected", rejected, query=tuple(REJECTED_FILTERS), feeds=("rejected",)),
     Page("rejected/{id:path}", "letter", "Dead letter", letter),
-    Page("generations", "generations", "Generations", generations),
+    Page("generations", "generations", "Generations", generations, feeds=("generations",)),
 )
 
 NAVIGATION = tuple(page for page in PAGES if "/" not in page.path)

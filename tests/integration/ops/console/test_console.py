@@ -19,6 +19,7 @@ from jobs.enrichment.inventory import history, read_facts
 from jobs.indexer.index_names import index_of
 from jobs.indexer.indices import Indices
 from jobs.runtime.settings import Settings
+from ops.console.feeds import CLOCK, signs
 from ops.console.server import application
 from ops.console.settings import ConsoleSettings
 from ops.console.sources import Sources
@@ -28,6 +29,7 @@ GENERATION = "console-test"
 BEGAN = 1_790_000_000_000
 MINUTE = 60_000
 EVER = Lifecycle(period="1h", retention="365d", documents=100, bytes="1GB")
+OWN = ConsoleSettings(patience_seconds=30)
 
 
 def novelty(machine, minute, score, verdict="anomaly", **more):
@@ -39,8 +41,8 @@ def novelty(machine, minute, score, verdict="anomaly", **more):
 DOCUMENTS = {
     "novelties": {
         "n1": novelty("vm-1", 0, 8.0, ended=BEGAN + MINUTE, observed=97.0, expected_low=1.0, expected_high=2.0),
-        "n2": novelty("vm-2", 30, 40.0, "silence"),
-        "n3": novelty("vm-1", 59, 9.0, "state_change", site="south"),
+        "n2": novelty("vm-2", 30, 40.0, "silence", hypervisor="hv-1"),
+        "n3": novelty("vm-1", 59, 9.0, "state_change", site="south", hypervisor="hv-1"),
     },
     "incidents": {
         "i1": {
@@ -99,9 +101,8 @@ def browser(servers):
     producer.produce("telemetry.lines", b"\xffno JSON", partition=0)
     assert producer.flush(30) == 0
     _index(servers.elasticsearch_url)
-    own = ConsoleSettings(patience_seconds=30)
-    sources = Sources(settings, own)
-    return TestClient(application(sources, own, Writes(sources), "ada"), base_url="http://127.0.0.1")
+    sources = Sources(settings, OWN)
+    return TestClient(application(sources, OWN, Writes(sources), "ada"), base_url="http://127.0.0.1")
 
 
 def _index(url):
@@ -127,9 +128,10 @@ def get(browser, path):
 def test_the_fleet_is_aggregated_by_machine_and_time(browser):
     view = get(browser, "fleet?span=1h")
     cells = {
-        one["machine"]: [(cell["column"], cell["score"], cell["verdicts"]) for cell in one["cells"]]
-        for one in view["machines"]
+        one["name"]: [(cell["column"], cell["score"], cell["verdicts"]) for cell in one["cells"]]
+        for one in view["lanes"]
     }
+    assert (view["overall"]["novelties"], view["total"]) == (3, 2)
     assert list(cells) == ["vm-2", "vm-1"]
     assert cells == {
         "vm-2": [(30, 40.0, ["silence"])],
@@ -141,8 +143,15 @@ def test_the_fleet_is_aggregated_by_machine_and_time(browser):
 
 def test_the_fleet_is_filtered_and_sorted(browser):
     found = get(browser, "fleet?span=1h&sort=name&site=north")
-    assert [(one["machine"], one["novelties"]) for one in found["machines"]] == [("vm-1", 1), ("vm-2", 1)]
-    assert [one["machine"] for one in get(browser, "fleet?sort=count")["machines"]] == ["vm-1", "vm-2"]
+    assert [(one["name"], one["novelties"]) for one in found["lanes"]] == [("vm-1", 1), ("vm-2", 1)]
+    assert [one["name"] for one in get(browser, "fleet?sort=count")["lanes"]] == ["vm-1", "vm-2"]
+    assert [one["name"] for one in get(browser, "fleet?machine=VM-2")["lanes"]] == ["vm-2"]
+    assert get(browser, "fleet?span=1h")["open"]["verdicts"] == {"silence": 1, "state_change": 1}
+
+
+def test_a_hypervisor_has_its_machines_and_itself(browser):
+    lanes = get(browser, "fleet?span=1h&by=hypervisor&sort=name")["lanes"]
+    assert [(one["name"], one["novelties"], one["score"]) for one in lanes] == [("hv-1", 2, 40.0), ("vm-1", 1, 8.0)]
 
 
 def test_an_incident_has_its_members_with_their_novelties(browser):
@@ -155,10 +164,10 @@ def test_an_incident_has_its_members_with_their_novelties(browser):
 def test_a_machine_has_its_series_by_the_shortest_window_and_its_control_history(browser):
     view = get(browser, "fleet/vm-1?span=1h")
     (series,) = view["series"]
-    points = [(point["time"], point["value"], point["low"], point["high"]) for point in series["points"]]
+    columns = zip(series["values"], series["lows"], series["highs"], strict=True)
+    points = [(step, *point) for step, point in enumerate(columns) if point[0] is not None]
     assert (series["series"], series["unit"], series["window_seconds"]) == ("cpu", "%", 10.0)
-    assert [(value, low, high) for _, value, low, high in points] == [(10.0, 0.0, 100.0), (40.0, 30.0, 100.0)]
-    assert points[1][0] - points[0][0] == 30 * MINUTE
+    assert points == [(59, 10.0, 0.0, 100.0), (119, 40.0, 30.0, 100.0)]
     assert [one["id"] for one in view["novelties"]] == ["n3", "n1"]
     assert [(one["by"], one["machine"]) for one in view["control"]] == [("ada", "vm-*")]
 
@@ -180,6 +189,20 @@ def test_the_lag_is_what_no_job_has_read(browser):
 
 def test_the_live_generation_is_promoted(browser):
     assert get(browser, "generations")["promoted"] == "live"
+
+
+def test_what_is_written_changes_the_sign_of_its_feed_and_no_other(browser, servers):
+    sources = Sources(Settings(kafka_bootstrap=servers.bootstrap, elasticsearch_url=servers.elasticsearch_url), OWN)
+    before = signs(sources)
+    client = connect_elasticsearch(servers.elasticsearch_url)
+    # An update of an old document, by which neither their number nor the newest time changes.
+    (hit,) = client.search(index="kappa-novelties", query={"ids": {"values": ["n1"]}})["hits"]["hits"]
+    index = hit["_index"]
+    client.index(index=index, id="n1", document=hit["_source"])
+    client.indices.refresh(index=index)
+    control.send(servers.bootstrap, load_topics()[control.TOPIC], control.reset("none", "vm-3"), "ada")
+    after = signs(sources)
+    assert {feed for feed in after if before[feed] != after[feed]} - {CLOCK} == {"novelties", "control"}
 
 
 def test_it_is_ready(browser):

@@ -48,6 +48,14 @@ class FakeSources:
         self.searches.append((kind, query))
         return self.found.get(kind, {"hits": {"total": {"value": 0}, "hits": []}})
 
+    def newest_documents(self, kinds):
+        self._ask(ELASTICSEARCH)
+        return dict.fromkeys(kinds, 1)
+
+    def ends(self, topics):
+        self._ask(KAFKA)
+        return dict.fromkeys(topics, 1)
+
     def document(self, kind, identity):
         self._ask(ELASTICSEARCH)
         return self.documents.get((kind, identity))

@@ -14,7 +14,11 @@ def test_each_view_is_described_with_the_arguments_of_its_path(described):
     assert [(one["name"], one["in"], one["required"]) for one in parameters] == [
         ("machine", "path", True),
         ("span", "query", False),
+        ("from", "query", False),
+        ("to", "query", False),
         ("series", "query", False),
+        ("novelty", "query", False),
+        ("peers", "query", False),
     ]
 
 

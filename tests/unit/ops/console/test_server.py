@@ -35,10 +35,17 @@ def test_a_request_for_another_host_is_refused(browser):
     assert browser.get("/chain", headers={"Host": "rebound.example"}).status_code == 400
 
 
-@pytest.mark.parametrize("name", ["console.css", "console.js", "kappa.svg"])
-def test_static_files_are_served_and_load_nothing_from_elsewhere(browser, name):
-    assert browser.get(f"/static/{name}").text == (STATIC / name).read_text()
-    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)|@import|\beval\(", (STATIC / name).read_text()) == []
+@pytest.mark.parametrize("file", sorted(STATIC.glob("*.*")), ids=lambda file: file.name)
+def test_static_files_are_served_and_load_nothing_from_elsewhere(browser, file):
+    assert browser.get(f"/static/{file.name}").text == file.read_text()
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)|@import|\beval\(", file.read_text()) == []
+
+
+def test_what_others_wrote_has_its_version_in_its_name_and_its_licence_beside_it():
+    files = [file.name for file in (STATIC / "vendor").iterdir()]
+    licensed = {name.removesuffix(".LICENSE") for name in files if name.endswith(".LICENSE")}
+    for name in files:
+        assert name.endswith(".LICENSE") or re.fullmatch(r"(\w+)-\d+\.\d+\.\d+\..+", name)[1] in licensed
 
 
 def test_a_view_only_reads(browser):

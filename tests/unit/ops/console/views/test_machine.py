@@ -33,19 +33,49 @@ def series(name, *values, kind="metric", unit="%"):
     return {"key": name, "time": {"buckets": time}, **described}
 
 
-def statistics(*found, role="amf"):
-    newest = {"machine": "vm-1", "@timestamp": END, "role": role}
-    length = {"key": 10.0, "series": {"buckets": list(found)}}
-    return hits(("s", newest), aggregations={"length": {"buckets": [length]}})
+def of_windows(**aggregations):
+    return hits(aggregations={"length": {"buckets": [{"key": 10.0, **aggregations}]}})
 
 
 @pytest.fixture
-def one(sources):
+def statistics(sources):
+    """Makes Elasticsearch answer with the statistics of a machine, and of its peers."""
+
+    def given(*found, role="amf", peers=(), templates=()):
+        newest = {"machine": "vm-1", "@timestamp": END, "role": role}
+        names = {"series": {"buckets": [{"key": one["key"]} for one in found]}}
+
+        def search(kind, **query):
+            sources._ask("Elasticsearch")
+            sources.searches.append((kind, query))
+            if kind != "statistics":
+                return sources.found.get(kind, hits())
+            if "aggs" not in query:
+                return hits(("s", newest)) if found else hits()
+            if "series" in query["aggs"]:
+                return hits(aggregations=names)
+            asked = query["aggs"]["length"]["aggs"]
+            if "machine" in asked:
+                return of_windows(machine={"buckets": list(peers)})
+            if "lines" in asked["series"]["aggs"]:
+                return of_windows(series={"buckets": list(templates)})
+            wanted = [one["terms"]["series"] for one in query["query"]["bool"]["filter"] if "terms" in one]
+            shown = [one for one in found if not wanted or one["key"] in wanted[0]]
+            return of_windows(series={"buckets": shown})
+
+        sources.search = search
+
+    return given
+
+
+@pytest.fixture
+def one(sources, statistics):
     log = series("log ssh", (5, None), kind="log", unit=None)
-    sources.found = {
-        "statistics": statistics(series("a.disk", (0, 2.0)), series("cpu", (5, 10.0), (6, 12.0), (20, 90.0)), log),
-        "novelties": hits(("n1", NOVELTY)),
-    }
+    line = {"key": "log ssh", "lines": {"value": 70.0}, "newest": {"value": float(END)}, "severity": {"value": 13.0}}
+    found = series("a.disk", (0, 2.0)), series("cpu", (5, 10.0), (6, 12.0), (20, 90.0)), log
+    peers = series("vm-1", (5, 10.0)), series("vm-9", (5, 50.0))
+    sources.found = {"novelties": hits(("n1", NOVELTY))}
+    statistics(*found, peers=peers, templates=[line])
     sources.controls = [RESET, {"action": "retire", "machine": "vm-2", "by": "bob", "time": END}]
 
 
@@ -55,27 +85,50 @@ def test_series_with_novelties_are_first_with_their_values(browser, one):
     assert (view["facts"], view["start"], view["step"]) == ({"role": "amf"}, START, STEP)
     cpu = view["series"][0]
     assert (cpu["unit"], cpu["statistic"], cpu["window_seconds"]) == ("%", "mean", 10.0)
-    assert cpu["points"][0] == {"time": START + 5 * STEP, "value": 10.0, "low": 1.0, "high": 99.0}
+    assert (len(cpu["values"]), cpu["values"][4:8]) == (120, [None, 10.0, 12.0, None])
+    assert (cpu["lows"][5], cpu["highs"][5], cpu["lows"][4]) == (1.0, 99.0, None)
 
 
 def test_log_lines_are_counted(browser, one):
     (_, _, log) = browser.get("/api/v1/fleet/vm-1?span=6h").json()["series"]
-    assert (log["statistic"], [point["value"] for point in log["points"]]) == ("count", [7.0])
-    assert "lines in 10 s" in browser.get("/fleet/vm-1").text
+    assert (log["statistic"], log["values"][5], "lows" in log) == ("count", 7.0, False)
+    assert "lines in 10 s" in browser.get("/fleet/vm-1?span=6h").text
 
 
-def test_a_novelty_is_drawn_where_it_lasts_with_what_was_expected(browser, one):
+def test_log_templates_are_listed_with_their_lines_and_severity(browser, one):
+    (template,) = browser.get("/api/v1/fleet/vm-1").json()["templates"]
+    assert template == {"template": "log ssh", "lines": 70.0, "newest": END, "severity": 13.0}
+    assert "<td>warning</td>" in browser.get("/fleet/vm-1").text
+
+
+def test_a_page_has_a_chart_for_each_series_in_words_too(browser, one):
     page = browser.get("/fleet/vm-1?span=6h").text
-    marks = re.findall(r'<rect class="(novel|expected)"[^>]*><title>([^<]*)', page)
-    assert marks == [("novel", "cpu on vm-1 is 97"), ("expected", "cpu on vm-1 is 97")]
+    assert re.findall(r'data-series="([^"]*)"', page) == ["cpu", "a.disk", "log ssh"]
+    assert 'aria-label="cpu: 10 to 90; 1 novelties"' in page
     assert "10 to 20" in page
 
 
-def test_the_page_of_one_series_has_only_this(browser, sources, one):
+def test_the_page_of_one_series_has_only_this_and_its_peers(browser, sources, one):
     view = browser.get("/api/v1/fleet/vm-1?series=cpu").json()
     assert ([found["series"] for found in view["series"]], len(view["names"])) == (["cpu"], 3)
     filtered = [query["query"]["bool"]["filter"] for kind, query in sources.searches if kind == "novelties"]
     assert filtered == [[{"term": {"machine": "vm-1"}}, {"term": {"series": "cpu"}}]]
+    assert (view["peers"]["kind"], view["peers"]["name"]) == ("role", "amf")
+    peers = {peer["machine"]: peer["values"][5] for peer in view["peers"]["machines"]}
+    assert peers == {"vm-1": 10.0, "vm-9": 50.0}
+    assert {"term": {"role": "amf"}} in sources.searches[-1][1]["query"]["bool"]["filter"]
+    assert "on 2 machines of role amf" in browser.get("/fleet/vm-1?series=cpu").text
+
+
+def test_a_novelty_is_shown_with_its_contributors_on_one_axis_around_its_time(browser, sources, one):
+    share = {"series": "a.disk", "share": 0.25, "observed": 3.0, "expected_low": 1.0, "expected_high": 2.0}
+    sources.found = {"novelties": hits(("n1", NOVELTY | {"contributors": [share], "ended": END - 9 * STEP}))}
+    view = browser.get("/api/v1/fleet/vm-1?novelty=n1").json()
+    assert [found["series"] for found in view["series"]] == ["cpu", "a.disk"]
+    assert view["start"] <= NOVELTY["started"] - 3_500_000 < NOVELTY["started"] < view["end"]
+    page = browser.get("/fleet/vm-1?novelty=n1").text
+    assert '<meter min="0" max="1" value="0.25"' in page
+    assert '<tr id="n-n1" aria-current="true">' in page
 
 
 def test_control_history_is_of_this_machine(browser, one):
@@ -108,12 +161,15 @@ def test_a_machine_without_statistics_has_its_novelties(browser, sources):
     assert "cpu on vm-1 is 97" in page
 
 
-def test_what_telemetry_and_people_say_is_escaped(browser, sources):
-    sources.found = {
-        "statistics": statistics(series(MARKUP, (0, 1.0), unit=MARKUP), role=MARKUP),
-        "novelties": hits(("n1", NOVELTY | {"series": MARKUP, "text": MARKUP, "verdict": MARKUP})),
-    }
+def test_what_telemetry_and_people_say_is_escaped(browser, sources, statistics):
+    line = {"key": MARKUP, "lines": {"value": 1.0}, "newest": {"value": 1.0}, "severity": {"value": None}}
+    statistics(series(MARKUP, (0, 1.0), unit=MARKUP), role=MARKUP, templates=[line], peers=[series(MARKUP, (0, 1.0))])
+    share = {"series": MARKUP, "unit": MARKUP, "share": 1.0, "observed": 1.0}
+    contributors = [share | {"expected_low": None, "expected_high": None}]
+    hostile = dict.fromkeys(("series", "text", "verdict", "unit"), MARKUP) | {"contributors": contributors}
+    sources.found = {"novelties": hits(("n1", NOVELTY | hostile))}
     sources.controls = [dict.fromkeys(("action", "by", "series", "rule"), MARKUP) | {"machine": "*", "time": END}]
-    page = browser.get("/fleet/%3Cscript%3E").text
-    assert ESCAPED in page
-    assert "<script>" not in page
+    for query in ("", "?novelty=n1", "?series=cpu"):
+        page = browser.get(f"/fleet/%3Cscript%3E{query}").text
+        assert ESCAPED in page
+        assert "<script>" not in page
