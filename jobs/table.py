@@ -69,6 +69,7 @@ JOBS = JobTable(
         Job(
             "notifier",
             reads=("incidents", "alerts", "novelties"),
+            beside=("notifications",),
             writes=("notifications", "events.rejected"),
             sink="people",
             code="jobs.notifier.job:run",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from infra.contract.jobs import Job, load
 from infra.contract.topics import LIVE, TopicMap, load_topics
 from jobs.runtime.job_settings import load_job_settings
-from jobs.runtime.preflight import check_limits, check_surroundings, reach_broker
+from jobs.runtime.preflight import check_limits, check_rights, check_surroundings, reach_broker
+from jobs.runtime.rights import Right, rights_of
 from jobs.runtime.runner import PlannedJob, run_application
 from jobs.runtime.settings import Settings
 from jobs.runtime.supervisor import supervise
@@ -36,8 +37,14 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
         one.check(topics)
     used = JOBS.used(wanted, topics)
     check_surroundings(settings, used, stop)
+    check_rights(settings, rights_in(wanted, topics, settings.generation), stop)
     check_limits(settings, used, [topic for name in wanted for topic in JOBS[name].inputs(topics)])
     run_application(application, planned, settings, topics, stop)
+
+
+def rights_in(jobs: Sequence[str], topics: TopicMap, generation: str) -> frozenset[Right]:
+    """What the process that runs these jobs of a generation needs in Kafka."""
+    return frozenset[Right]().union(*(rights_of(JOBS[name], topics, generation) for name in jobs))
 
 
 def run_realtime(job: Job, settings: Settings, stop: threading.Event) -> None:
@@ -47,6 +54,7 @@ def run_realtime(job: Job, settings: Settings, stop: threading.Event) -> None:
     topics = registry.topics(settings.generation, load_topics(settings.topics_file))
     used = JOBS.used([job.name], topics)
     check_surroundings(settings, used, stop)
+    check_rights(settings, rights_of(job, topics, settings.generation), stop)
     check_limits(settings, used, job.inputs(topics))
     load(job.realtime or "")(planned.settings, topics, stop, planned.own)
 

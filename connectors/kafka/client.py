@@ -15,6 +15,7 @@ from connectors.kafka.refusals import Hearing
 
 Connection = Mapping[str, Any]
 CALL_SECONDS = 30.0  # for a single answer of the broker
+READER = "kappa.reader"  # the group of whoever only reads: librdkafka wants one, nothing is ever committed to it
 
 
 def make_admin(connection: Connection, settings: Mapping[str, Any] = {}) -> AdminClient:

@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.kafka.access import partitions_of
-from connectors.kafka.client import fetch_committed, make_admin, open_consumer
+from connectors.kafka.client import READER, fetch_committed, make_admin, open_consumer
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets, Partition
@@ -70,7 +70,7 @@ class Log:
     @_patient
     def times(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
         """The newest Kafka timestamp, ms, of the last records before each offset; only where there is one."""
-        with open_consumer(self._connection, "kappa.replay") as consumer:
+        with open_consumer(self._connection, READER) as consumer:
             newest = {partition: self._newest(consumer, partition, end) for partition, end in offsets.items()}
         return {partition: time for partition, time in newest.items() if time is not None}
 

@@ -7,7 +7,7 @@ import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connectors.kafka.access import ask, no_right
-from connectors.kafka.client import open_consumer
+from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Partition
 from infra.errors import UserError
@@ -31,8 +31,7 @@ def read_topic(
         "enable.partition.eof": True,
         "log_level": 0,
     }
-    # librdkafka wants a group; nothing is ever committed to it.
-    with open_consumer(client_config(bootstrap), "kappa.reader", settings=own) as consumer:
+    with open_consumer(client_config(bootstrap), READER, settings=own) as consumer:
         found = ask(consumer, bootstrap, topic).topics[topic]
         if found.error and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise UserError(no_right(f"topic {topic!r}"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from connectors.kafka.client import open_consumer
+from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.offsets import Log
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets
@@ -30,7 +30,7 @@ def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
     # Small fetches: a place is only looked at.
     settings = {"enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024, "log_level": 0}
     settings["receive.message.max.bytes"] = UNPACKED_BYTES
-    with open_consumer(client_config(bootstrap), "kappa.reader", "read_uncommitted", settings) as consumer:
+    with open_consumer(client_config(bootstrap), READER, "read_uncommitted", settings) as consumer:
         means = [
             _mean_at(consumer, {p: starts[p] + length * place // PLACES for p, length in filled.items()})
             for place in range(PLACES)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
+from itertools import permutations
 from typing import Any, Literal
 
 from pydantic_settings import BaseSettings
@@ -200,8 +201,11 @@ class JobTable:
 
     def check(self, topics: TopicMap) -> None:
         """Raises UserError if a topic of the table is missing in the map, or a topic of the map has no writer."""
+        for one, other in permutations(self.names(), 2):
+            if other.startswith(one):
+                raise UserError(f"job {other!r}: begins with the name of job {one!r}, and so would be open to its user")
         for job in self.jobs:
-            for key in (*(one for one in job.reads if isinstance(one, str)), *job.beside, *job.writes):
+            for key in (*(name for name in job.reads if isinstance(name, str)), *job.beside, *job.writes):
                 if key not in topics.topics:
                     raise UserError(f"topic {key!r}: job {job.name} uses it, but the map lacks it")
         for key, topic in topics.topics.items():

@@ -17,7 +17,7 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.kafka.client import make_admin, make_consumer
+from connectors.kafka.client import READER, make_admin, make_consumer
 from connectors.kafka.offsets import latest_offsets
 from connectors.kafka.security import client_config
 from infra.contract.inventory import FACTS
@@ -45,7 +45,7 @@ class InventoryFollower:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
-        self._consumer = make_consumer(client_config(bootstrap), "kappa.inventory")
+        self._consumer = make_consumer(client_config(bootstrap), READER)
         partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         self._partitions = [(topic, number) for number in partitions]

@@ -8,7 +8,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
 
-from connectors.kafka.client import fetch_committed, make_admin, make_consumer
+from connectors.kafka.client import READER, fetch_committed, make_admin, make_consumer
 from connectors.kafka.offsets import Log, latest_offsets
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
@@ -123,7 +123,7 @@ class Whereabouts:
         self.event_time = 0
         self._places: dict[str, tuple[int, Places]] = {}  # with the time of the record that said so
         settings = {"isolation.level": "read_committed", "enable.partition.eof": True}
-        self._consumer = make_consumer(client_config(bootstrap), "kappa.notifier", settings)
+        self._consumer = make_consumer(client_config(bootstrap), READER, settings)
         self._topic, self._log = topic, Log(bootstrap)
         self._read = self._log.starts([topic])  # up to where
         self._consumer.assign([TopicPartition(*place, offset) for place, offset in self._read.items()])

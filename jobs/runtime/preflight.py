@@ -4,21 +4,23 @@ import math
 import shutil
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
+from typing import TypeVar
 
 import structlog
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
-from connectors.kafka.access import partitions_of, reach
+from connectors.kafka.access import no_right, partitions_of, reach
 from connectors.kafka.admin import BrokerLimits, read_limits
 from connectors.kafka.client import make_admin
 from connectors.kafka.security import client_config
 from infra.contract.topics import Topic
 from infra.errors import UserError
+from jobs.runtime.rights import Right, first_missing
 from jobs.runtime.settings import Settings
 
+T = TypeVar("T")
 MINIMUM_FREE_BYTES = 512 * 1024**2
 YEAR_MINUTES = 525_600
 REPLICATED = 3  # from so many replicas on, one may be lost without a stop
@@ -112,30 +114,45 @@ def faults(
             )
 
 
+def check_rights(settings: Settings, rights: Collection[Right], stop: threading.Event) -> None:
+    """Raises UserError naming the first right that is missing; waits settings.broker_patience_seconds for it."""
+    admin = reach(settings.kafka_bootstrap, settings.broker_patience_seconds, stop)
+
+    def check() -> None:
+        if right := first_missing(admin, rights):
+            raise UserError(no_right(f"{right.kind} {right.name!r}", f" ({right.operation})"))
+
+    _patiently(check, settings, stop)
+
+
 def reach_broker(settings: Settings, wanted: set[str], stop: threading.Event) -> dict[str, int]:
     """The partitions of the topics `wanted`; waits settings.broker_patience_seconds for the broker and for them.
 
     Raises UserError if no broker lets us in, or a topic is missing or not for us to see.
     """
-    bootstrap, patience = settings.kafka_bootstrap, settings.broker_patience_seconds
-    deadline = time.monotonic() + patience
-    admin = reach(bootstrap, patience, stop)
+    bootstrap = settings.kafka_bootstrap
+    admin = reach(bootstrap, settings.broker_patience_seconds, stop)
+
+    def find() -> dict[str, int]:
+        found = partitions_of(admin, wanted)
+        if missing := wanted - found.keys():
+            raise UserError(f"topic {min(missing)!r} is not on {bootstrap}: run `kappa topics apply`")
+        return found
+
+    return _patiently(find, settings, stop)
+
+
+def _patiently(call: Callable[[], T], settings: Settings, stop: threading.Event) -> T:
+    """Repeat a call that fails for as long as the settings say: a deployment makes topics and rights as it goes on."""
+    deadline = time.monotonic() + settings.broker_patience_seconds
     while True:
-        found = _find(admin, wanted)
-        if not isinstance(found, Exception) and not wanted - found.keys():
-            return found
-        if time.monotonic() >= deadline or stop.wait(1):
-            break
-    if isinstance(found, UserError):
-        raise found
-    if isinstance(found, Exception):
-        raise UserError(f"KAPPA_KAFKA_BOOTSTRAP={bootstrap}: no broker answers; is Kafka up there?") from found
-    raise UserError(f"topic {min(wanted - found.keys())!r} is not on {bootstrap}: run `kappa topics apply`")
-
-
-def _find(admin: AdminClient, wanted: set[str]) -> dict[str, int] | UserError | KafkaException:
-    """The partitions of these topics, or what keeps us from asking: it may pass, as a deployment goes on."""
-    try:
-        return partitions_of(admin, wanted)
-    except (UserError, KafkaException) as error:
-        return error
+        try:
+            return call()
+        except (UserError, KafkaException) as error:
+            if time.monotonic() < deadline and not stop.wait(1):
+                continue
+            if isinstance(error, UserError):
+                raise
+            raise UserError(
+                f"KAPPA_KAFKA_BOOTSTRAP={settings.kafka_bootstrap}: no broker answers; is Kafka up there?"
+            ) from error

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, FilePath, SecretStr, ValidationError, field_validator
+from pydantic import DirectoryPath, Field, FilePath, SecretStr, ValidationError, field_validator
 from pydantic_settings import NoDecode
 
 from connectors.kafka.security import KafkaSecurity
@@ -21,6 +21,10 @@ class Settings(KafkaSecurity):
     elasticsearch_password: SecretStr | None = None
     elasticsearch_api_key: SecretStr | None = None  # instead of user and password
     elasticsearch_ca: FilePath | None = None  # PEM; default: the system's
+    # Of the users in Kafka that `kappa acl` makes: kappa-detector runs the application `detector`.
+    principal_prefix: str = Field("kappa-", pattern=r"^[A-Za-z0-9._-]*$")
+    # A folder with a folder for KAPPA_SECRETS for each such user: who each process is that `kappa run all` starts.
+    identities: DirectoryPath | None = None
     home: Path = Path(".kappa")  # the one folder for data, checkpoints, logs
     checkpoints: str | None = None  # a folder or URL; default: under home
     delta: str | None = None  # the same for the tables
@@ -102,9 +106,28 @@ class Settings(KafkaSecurity):
         }
         return {name: value for name, value in options.items() if value}
 
+    def identity_of(self, application: str) -> dict[str, str]:
+        """The variables that make a process the user in Kafka that runs an application, if there is one for each.
+
+        Raises UserError if this application's is missing.
+        """
+        if self.identities is None:
+            return {}
+        folder = self.identities.resolve() / f"{self.principal_prefix}{application}"
+        if not folder.is_dir():
+            raise UserError(
+                f"KAPPA_IDENTITIES={self.identities}: has no {folder.name}; `kappa acl apply --users` makes it"
+            )
+        return {"KAPPA_SECRETS": str(folder)}
+
     def query_of(self, job: str) -> str:
         """The name of a job's query: it names its consumer group, and its transactional ids begin with it."""
-        return f"kappa.{self.generation}.{job}"
+        return query_name(self.generation, job)
+
+
+def query_name(generation: str, job: str) -> str:
+    """The name of a job's query in a generation."""
+    return f"kappa.{generation}.{job}"
 
 
 def load_settings(**flags: Any) -> Settings:

@@ -89,11 +89,8 @@ class Child:
 
 def supervise(applications: Sequence[str], settings: Settings, stop: threading.Event) -> int:
     """Run the applications until `stop`; metrics ports count up from settings.metrics_port. Returns the exit code."""
-    return keep_running(
-        [Child(application, _environment(settings, number)) for number, application in enumerate(applications)],
-        settings,
-        stop,
-    )
+    children = [Child(name, _environment(settings, name, number)) for number, name in enumerate(applications)]
+    return keep_running(children, settings, stop)
 
 
 def keep_running(
@@ -128,9 +125,9 @@ def _put_up_sign(child: Child, settings: Settings, signs: ExitStack) -> None:
             log.warning("no metrics of the application that stays down", reason=str(error))
 
 
-def _environment(settings: Settings, number: int) -> dict[str, str]:
+def _environment(settings: Settings, application: str, number: int) -> dict[str, str]:
     port = settings.metrics_port + number if settings.metrics_port else 0
-    return {**os.environ, "KAPPA_METRICS_PORT": str(port)}
+    return {**os.environ, **settings.identity_of(application), "KAPPA_METRICS_PORT": str(port)}
 
 
 def _stop(children: Sequence[Child], patience: float) -> None:

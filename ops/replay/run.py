@@ -118,7 +118,9 @@ def _children(watched: Watched) -> list[Child]:
         "KAPPA_METRICS_PORT": "0",
     }
     applications = JOBS.applications(watched.generation.jobs)
-    return [Child(name, dict(environment), folder / f"{name}.log", code) for name in applications]
+    return [
+        Child(name, environment | settings.identity_of(name), folder / f"{name}.log", code) for name in applications
+    ]
 
 
 def detach(name: str, settings: Settings) -> Path:

@@ -10,6 +10,7 @@ from functools import cached_property
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ResourcePatternType,
@@ -35,6 +36,7 @@ class Outcome:
     code: int
     last_line: str
     seconds: float
+    text: str
 
 
 class Secured:
@@ -85,15 +87,32 @@ class Secured:
         for answer in self.admin.alter_user_scram_credentials([change]).values():
             answer.result(20)
 
-    def allow(self, user, kind, name, operation, pattern=ResourcePatternType.LITERAL):
-        right = AclBinding(
-            ResourceType[kind], name, pattern, f"User:{user}", "*", AclOperation[operation], AclPermissionType.ALLOW
-        )
-        for answer in self.admin.create_acls([right]).values():
+    def allow(self, user, kind, name, operation, *, prefixed=False):
+        """Give a user a right."""
+        for answer in self.admin.create_acls([_right(user, kind, name, operation, prefixed)]).values():
             answer.result(20)
 
-    def kappa(self, *arguments, user=ADMIN, **changes):
-        """Run a command as a user."""
+    def deny(self, user, kind, name, operation, *, prefixed=False):
+        """Take a right away that a user has."""
+        one = _right(user, kind, name, operation, prefixed)
+        wanted = AclBindingFilter(
+            one.restype,
+            one.name,
+            one.resource_pattern_type,
+            one.principal,
+            one.host,
+            one.operation,
+            one.permission_type,
+        )
+        for answer in self.admin.delete_acls([wanted]).values():
+            assert len(answer.result(20)) == 1
+
+    def client(self, user):
+        """An admin client of a user."""
+        return make_admin(self.connection(user), {"log_level": 0})
+
+    def kappa(self, *arguments, user=ADMIN, whole=False, **changes):
+        """Run a command as a user; `whole`: with all that it has printed."""
         began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "ops.cli", *arguments],
@@ -104,7 +123,15 @@ class Secured:
             check=False,
         )
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
-        return Outcome(done.returncode, lines[-1] if lines else "", time.monotonic() - began)
+        said = done.stdout if whole else ""
+        return Outcome(done.returncode, lines[-1] if lines else "", time.monotonic() - began, said)
+
+
+def _right(user, kind, name, operation, prefixed):
+    # librdkafka calls the cluster by what it was once about.
+    resource = ResourceType["BROKER" if kind == "CLUSTER" else kind]
+    pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
+    return AclBinding(resource, name, pattern, f"User:{user}", "*", AclOperation[operation], AclPermissionType.ALLOW)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -148,3 +149,10 @@ def test_the_indexer_scales_by_the_lag_of_every_topic_that_it_reads():
     template = Path("charts/kappa/templates/keda.yaml").read_text()
     (listed,) = re.findall(r"range list ([^}]+)}}", template)
     assert re.findall(r'"([^"]+)"', listed) == [topic.name for topic in JOBS["indexer"].inputs(TOPICS)]
+
+
+def test_a_name_that_would_be_open_to_another_jobs_user_is_refused():
+    """Its groups and transactional ids are allowed by a prefix: jobs.runtime.rights."""
+    table = JobTable((*JOBS.jobs, replace(JOBS["rules"], name="rules-fast")))
+    with pytest.raises(UserError, match="job 'rules-fast': begins with the name of job 'rules'"):
+        table.check(TOPICS)

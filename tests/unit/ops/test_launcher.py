@@ -28,6 +28,7 @@ def started(monkeypatch):
     runs = []
     monkeypatch.setattr(launcher, "check_surroundings", lambda *_: None)
     monkeypatch.setattr(launcher, "check_limits", lambda *_: None)
+    monkeypatch.setattr(launcher, "check_rights", lambda *_: None)
     monkeypatch.setattr(launcher, "registry_for", lambda settings, _: REGISTRY)
     monkeypatch.setattr(
         launcher, "run_application", lambda name, jobs, *_: runs.append((name, {one.job.name: one for one in jobs}))

@@ -22,8 +22,15 @@ ALL = {topic.name: topic.partitions for topic in TOPICS}
 def answers(monkeypatch):
     """What the broker says, one after another; the last one again and again."""
     said = []
+
+    def answer(*_):
+        found = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
     monkeypatch.setattr(preflight, "reach", lambda *_: None)
-    monkeypatch.setattr(preflight, "_find", lambda *_: said.pop(0) if len(said) > 1 else said[0])
+    monkeypatch.setattr(preflight, "partitions_of", answer)
     return said
 
 

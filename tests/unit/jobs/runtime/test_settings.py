@@ -72,3 +72,12 @@ def test_checkpoints_and_tables_may_lie_elsewhere():
     settings = load_settings(checkpoints="s3a://bucket/checkpoints", delta="s3a://bucket/delta")
     assert settings.checkpoint_of("statistics") == "s3a://bucket/checkpoints/live/statistics"
     assert settings.delta_of("events") == "s3a://bucket/delta/live/events"
+
+
+def test_each_application_can_be_a_user_of_its_own(tmp_path):
+    (tmp_path / "kappa-detector").mkdir()
+    settings = load_settings(identities=tmp_path)
+    assert settings.identity_of("detector") == {"KAPPA_SECRETS": str(tmp_path / "kappa-detector")}
+    assert load_settings().identity_of("detector") == {}
+    with pytest.raises(UserError, match=r"KAPPA_IDENTITIES=.*: has no kappa-archive; `kappa acl"):
+        settings.identity_of("archive")

@@ -1,0 +1,111 @@
+"""The principals of an installation and the rights that each needs in Kafka.
+
+A principal is a user of Kafka: the application that runs jobs, whoever else the map of topics names as a topic's
+writer, and the people who use the command line.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from connectors.kafka.client import READER
+from infra.contract.topics import Topic, TopicMap
+from jobs.runtime.rights import (
+    ALTER_CONFIGS,
+    CLUSTER,
+    CREATE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    READ,
+    WRITE,
+    Right,
+    rights_of,
+)
+from jobs.table import JOBS
+
+SMALL = "jobs"  # the one process of the profile `small`
+OPERATOR, ADMINISTRATOR = "operator", "administrator"
+# Who uses the commands that `written_by` of a topic may name.
+COMMANDS = {
+    "kappa detector": OPERATOR,
+    "kappa inventory": OPERATOR,
+    "kappa rejected": OPERATOR,
+    "kappa replay": ADMINISTRATOR,
+    "kappa simulate": "simulator",
+    "kappa host": "host",
+}
+TRIALS = ("simulator",)  # needed where there is no telemetry of one's own
+NOBODY = "runtime"  # as a topic's writer: the topic is never written
+
+Rights = dict[str, frozenset[Right]]
+Generation = tuple[Sequence[str], TopicMap]  # its jobs and its topics
+
+
+def principals(generations: Mapping[str, Generation], *, small: bool = False, trial: bool = False) -> Rights:
+    """The rights of each principal, by its name without the prefix of the installation.
+
+    `small`: all jobs run in one process. `trial`: with the simulator.
+    """
+    found: dict[str, set[Right]] = {}
+    for name, (jobs, topics) in generations.items():
+        for job in jobs:
+            application = SMALL if small else JOBS[job].runs_in
+            found.setdefault(application, set()).update(rights_of(JOBS[job], topics, name))
+        for topic in topics:
+            for writer in _writers(topic):
+                found.setdefault(writer, set()).update(_of_writer(topic))
+        found.setdefault(OPERATOR, set()).update(_of_operator(topics))
+        found.setdefault(ADMINISTRATOR, set()).update(_of_administrator(topics))
+    return {name: _minimal(rights) for name, rights in sorted(found.items()) if trial or name not in TRIALS}
+
+
+def _writers(topic: Topic) -> Iterator[str]:
+    for name in topic.written_by:
+        if name != NOBODY:
+            yield COMMANDS.get(name, name)
+
+
+def _of_writer(topic: Topic) -> Iterator[Right]:
+    yield Right("topic", topic.name, WRITE)
+
+
+def _of_operator(topics: TopicMap) -> Iterator[Right]:
+    """Reads everything, sees how far jobs are, sends dead letters again; what it writes beside that, the map says."""
+    yield from (Right("topic", topic.name, READ) for topic in topics)
+    yield Right("group", READER, READ)
+    yield Right("group", "kappa.", DESCRIBE, is_prefix=True)
+    yield Right("transactional-id", f"kappa.{topics['events.retry'].name}", WRITE)
+
+
+def _of_administrator(topics: TopicMap) -> Iterator[Right]:
+    """Makes topics, and generations with topics, groups and checkpoints of their own; drops them."""
+    # A generation's topics begin with the names of those of the map.
+    for topic in topics:
+        for operation in (CREATE, DELETE, READ, WRITE, ALTER_CONFIGS, DESCRIBE_CONFIGS):
+            yield Right("topic", topic.name, operation, is_prefix=True)
+    yield Right("group", "kappa.", READ, is_prefix=True)
+    yield Right("group", "kappa.", DELETE, is_prefix=True)
+    yield Right("transactional-id", "kappa.", WRITE, is_prefix=True)
+    yield Right("cluster", CLUSTER, DESCRIBE_CONFIGS)
+
+
+def _minimal(rights: Iterable[Right]) -> frozenset[Right]:
+    """The rights without those that one by prefix gives as well."""
+    by_prefix = [right for right in rights if right.is_prefix]
+    return frozenset(
+        right
+        for right in rights
+        if not any(
+            (wide.kind, wide.operation) == (right.kind, right.operation)
+            and right.name.startswith(wide.name)
+            and wide != right
+            for wide in by_prefix
+        )
+    )
+
+
+def by_resource(rights: Iterable[Right]) -> dict[tuple[str, str, bool], list[str]]:
+    """The operations on each resource: (kind, name, whether the name is a prefix)."""
+    found: dict[tuple[str, str, bool], list[str]] = {}
+    for right in sorted(rights):
+        found.setdefault((right.kind, right.name, right.is_prefix), []).append(right.operation)
+    return found
