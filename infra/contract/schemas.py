@@ -148,6 +148,7 @@ STATISTIC = _struct(
     p99=DoubleType(),
     missing=DoubleType(),  # share of the points that its usual interval promises and that did not come
     severity_number=IntegerType(),  # of log lines: the highest
+    example=StringType(),  # of a log template: the first line of the newest pane in which it came, 256 characters of it
 )
 
 # What an operator tells the detector. `machine` and `series` are shell globs where many may be meant.
@@ -231,6 +232,7 @@ NOVELTIES = _struct(
     expected_low=DoubleType(),
     expected_high=DoubleType(),
     unit=StringType(),
+    example=StringType(),  # of a log template: a line of the window that was judged
     text=StringType(),  # a sentence for a person
     feedback=StringType(),  # what an operator says of it: not-anomalous
     watermark_unix_nano=LongType(),

@@ -12,6 +12,7 @@ from jobs.detector.model.protocol import Judgement
 from jobs.detector.model.scales import SCALES, Scales
 from jobs.detector.novelties import Novelty
 from jobs.detector.overrides import OperatorOverrides
+from jobs.detector.population.examples import WindowExamples
 from jobs.detector.population.machines import KnownMachines
 from jobs.detector.population.observations import ObservationReader
 from jobs.detector.population.seen_before import SeenBefore
@@ -42,7 +43,8 @@ class Detector:
         self.model = Scales(settings, saved.arrays)
         self.overrides = OperatorOverrides(saved.header.get("overrides", {}))
         self.budget = Budget(*saved.items("budget"))
-        inputs = Inputs(settings, self.machines, self.series, self.model, self.overrides)
+        self.examples = WindowExamples()
+        inputs = Inputs(settings, self.machines, self.series, self.model, self.overrides, self.examples)
         self.series_tracker = SeriesTracker(inputs, saved)
         self.machine_tracker = MachineTracker(inputs, saved)
         self.silence_tracker = SilenceTracker(inputs, saved)
@@ -66,6 +68,7 @@ class Detector:
         """All records of a window; returns the records of novelties that it causes."""
         self.machines.start_window(window)
         records, members = by_workload(records)
+        self.examples.start_window(records)
         ended = self._leave_to_workloads(window, members)
         present, emitted = self._see_machines(window, records)
         emitted = ended + emitted + self._judge(window, records, present)

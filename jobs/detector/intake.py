@@ -56,7 +56,7 @@ def check_statistics(record: Mapping[str, Any]) -> None:
     checked_texts(statistics, "kind", required=True)
     if not set(statistics["kind"]) <= {"metric", "log"}:
         raise unexpected("kind", "a list of metric and log", statistics["kind"])
-    for name in ("name", "unit"):
+    for name in ("name", "unit", "example"):
         checked_texts(statistics, name)
     checked_column(statistics, "count", (int,), "whole numbers")
     if not all(0 <= count <= LARGEST_COUNT for count in statistics.get("count", [-1])):

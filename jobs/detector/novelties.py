@@ -58,7 +58,7 @@ def explained(contributors: Sequence[Mapping[str, Any]], most: int) -> Novelty:
 def anomaly_text(record: Novelty, many: bool) -> str:
     """What was seen (`many`: in a block of windows), what was expected, and which series moved at the same time."""
     compared = _COMPARED.get(record["statistic"], "")
-    return f"{_subject(record, many)}; expected {_range(record)}{compared}{_company(record)}"
+    return f"{_subject(record, many)}; expected {_range(record)}{compared}{_company(record)}{_example(record)}"
 
 
 def machine_text(record: Novelty) -> str:
@@ -105,7 +105,7 @@ def new_machine_text(record: Novelty) -> str:
 def new_series_text(record: Novelty, more: int) -> str:
     """`more`: how many others are new with it."""
     what = _what(record) if record["kind"] == "log" else f"metric {record['series']}"
-    return f"{what}{f' (and {more} more)' if more else ''} was never seen before on {where(record)}"
+    return f"{what}{f' (and {more} more)' if more else ''} was never seen before on {where(record)}{_example(record)}"
 
 
 def state_change_text(record: Novelty, mean: float) -> str:
@@ -143,6 +143,12 @@ def _subject(record: Novelty, many: bool) -> str:
 
 def _what(record: Novelty) -> str:
     return f'log line "{record["series"]}"' if record["kind"] == "log" else str(record["series"])
+
+
+def _example(record: Novelty) -> str:
+    """A line, where it says more than its template."""
+    line = record.get("example")
+    return f'; for example "{line}"' if line and line != record["series"] else ""
 
 
 def _amount(record: Novelty, value: float) -> str:

@@ -40,7 +40,8 @@ _EVIDENCE = ("score", "probability", "observed", "expected", "expected_low", "ex
 _INCIDENT = ("phase", "machines", "novelties", "verdicts", "score", "causes", "text")
 _MEMBER = ("novelty", "machine", "verdict", "series", "score")
 _CONTRIBUTORS = ("contributing", "contributors")
-_DESCRIPTION = ("verdict", "seen_before", "phase", "text", "feedback", "statistic", "window_seconds", *_CONTRIBUTORS)
+_TEXTS = ("example", "text", "feedback")
+_DESCRIPTION = ("verdict", "seen_before", "phase", *_TEXTS, "statistic", "window_seconds", *_CONTRIBUTORS)
 
 
 def statistics(record: Record) -> dict[str, Document]:

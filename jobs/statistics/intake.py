@@ -31,6 +31,7 @@ from jobs.runtime.shard_state import Message, Output
 from jobs.statistics.catalogue import LABELS_BEGIN, REFUSED, Form
 from jobs.statistics.histograms import spread_of
 from jobs.statistics.limits import MACHINE
+from jobs.statistics.lines import Lines
 from jobs.statistics.panes import Fact, add_fact
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
@@ -69,6 +70,7 @@ class Gathered:
         self.series: list[Ints] = []
         self.times: list[int] = []
         self.values: list[float] = []
+        self.lines: list[Lines] = []
 
 
 def take(state: State, messages: Iterator[Message]) -> list[Output]:
@@ -88,6 +90,8 @@ def take(state: State, messages: Iterator[Message]) -> list[Output]:
     if found.series:
         times, values = np.array(found.times, np.int64), np.array(found.values, np.float64)
         state.wait(Points(np.concatenate(found.series), times, values))
+    if found.lines:
+        state.examples.take(Lines.joined(found.lines), state.windows.pane)
     return found.outputs
 
 
@@ -165,6 +169,7 @@ def _labels(events: Columns, text: bytes) -> Columns:
 
 def _check_values(kind: str, events: Columns) -> None:
     if kind == "log":
+        checked_column(events, "body", (str, type(None)), "texts")
         checked_column(events, "severity_number", (int, type(None)), "whole numbers")
         if not all(0 <= (number or 0) <= HIGHEST_SEVERITY for number in events.get("severity_number", ())):
             raise unexpected("severity_number", f"from 0 to {HIGHEST_SEVERITY}", events["severity_number"])
@@ -260,9 +265,13 @@ def _add(state: State, batch: Batch, offset: int, found: Gathered) -> None:
     if "histogram" in events:
         _note_histograms(state, of_events, batch.times, events["histogram"])
     times, values = batch.times, _values(record["kind"], events)
+    bodies = events.get("body", ()) if record["kind"] == "log" else ()
     if (numbers < 0).any():
         kept = _within_limits(state, batch, of_events, offset)
         of_events, times, values = of_events[kept], [times[at] for at in kept], [values[at] for at in kept]
+        bodies = [bodies[at] for at in kept] if bodies else ()
+    if bodies:
+        found.lines.append(Lines.of(of_events, times, bodies))
     found.series.append(of_events)
     found.times += times
     found.values += values

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from infra.errors import UserError
 from jobs.runtime.packed_state import Header, Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import UNLIMITED, Catalogue, Series
+from jobs.statistics.examples import Examples
 from jobs.statistics.histograms import Spread
 from jobs.statistics.limits import Limits, Refused
 from jobs.statistics.panes import Facts, Inventories, Pane, Panes
@@ -76,6 +77,7 @@ class State:
         self.latest = inventories.unpacked(header["latest"])  # facts of each machine
         self.waiting = [(series, time, Spread.unpacked(spread)) for series, time, spread in header["waiting"]]
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
+        self.examples = Examples(**header.get("examples", {}))
         self.panes = Panes(windows.sizes, _needed(windows))
         for size, start, facts, spreads in header["panes"]:
             rows = self._kept(Rows, "panes", columns, _place(size, start))
@@ -117,6 +119,7 @@ class State:
             "waiting": [[series, time, spread.packed()] for series, time, spread in self.waiting],
             "totals": _packed_spreads(self.totals),
             "refused": self.refused.packed(),
+            "examples": self.examples.packed(),
             "points": sorted(self.points),
             "panes": [
                 [size, pane.start, inventories.packed(pane.facts), _packed_spreads(pane.spreads)]
@@ -171,6 +174,7 @@ class State:
         }
         self.waiting = [(place[series], time, spread) for series, time, spread in self.waiting]
         self.totals = {place[series]: spread for series, spread in self.totals.items() if series in place}
+        self.examples.retain(place)
         self.panes.retain(kept)
         for window in self.open:
             window.retain(kept)

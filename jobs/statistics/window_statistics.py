@@ -40,8 +40,11 @@ class Table:
         figures = {name: column[kept] for name, column in self.figures.items()}
         return Table(self.catalogue, self.series[kept], self.rate[kept], self.count[kept], figures)
 
-    def parts(self, starts: Ints) -> Iterator[Columns]:
-        """The columns of a record for each run of rows; those without any value are left out."""
+    def parts(self, starts: Ints, examples: Mapping[int, str] | None = None) -> Iterator[Columns]:
+        """The columns of a record for each run of rows; those without any value are left out.
+
+        `examples` are lines of log series, by number.
+        """
         held = {
             name: np.logical_or.reduceat(~np.isnan(column), starts).tolist() for name, column in self.figures.items()
         }
@@ -50,14 +53,15 @@ class Table:
             part = slice(begin, end)
             labels = self.catalogue.labels(self.series[part], self.rate[part])
             known = {name: _plain(name, column[part]) for name, column in self.figures.items() if held[name][at]}
-            yield {**labels, "count": self.count[part], **known}
+            lines = [examples.get(number) for number in self.series[part].tolist()] if examples else []
+            yield {**labels, "count": self.count[part], **known} | ({"example": lines} if any(lines) else {})
 
-    def by_machine(self) -> Iterator[tuple[str, Columns]]:
-        """Each machine's columns; its rows stand together."""
+    def by_machine(self, examples: Mapping[int, str]) -> Iterator[tuple[str, Columns]]:
+        """Each machine's columns; its rows stand together. `examples` as for `parts`."""
         machine = self.catalogue.machine_of[self.series]
         starts = np.flatnonzero(np.diff(machine, prepend=-1))
         names = (self.catalogue.machines[number] for number in machine[starts].tolist())
-        yield from zip(names, self.parts(starts), strict=True)
+        yield from zip(names, self.parts(starts, examples), strict=True)
 
 
 def _plain(name: str, column: Floats) -> Floats | list[int | None]:

@@ -15,7 +15,7 @@ from infra.contract.inventory import WORKLOAD
 Record = Mapping[str, Any]
 Label = tuple[str, str]  # kind and series
 
-LABELS = ("kind", "series", "name", "unit")
+LABELS = ("kind", "series", "name", "unit", "example")
 
 
 def workload_of(record: Record) -> str | None:

@@ -106,9 +106,10 @@ class NewEntityTracker:
     def _start_series(self, rows: Ints, observed: float, window: int, score: float) -> list[Novelty]:
         definition = self.inputs.series.describe(int(rows[0]))
         machine = int(self.inputs.series.machine[rows[0]])
+        name = self.inputs.machines.names[machine]
         never = {"expected": 0.0, "expected_low": 0.0, "expected_high": 0.0} if definition.kind == "log" else {}
         novelty = novelties.start(
-            self.inputs.machines.names[machine],
+            name,
             "new_entity",
             definition.kind,
             self.settings.end_of(window),
@@ -121,6 +122,7 @@ class NewEntityTracker:
             window_seconds=self.settings.window_seconds,
             observed=observed,
             contributing=len(rows),
+            example=self.inputs.examples.of(name, definition.kind, definition.series),
             **never,
         )
         novelty["text"] = novelties.new_series_text(novelty, len(rows) - 1)

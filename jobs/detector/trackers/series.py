@@ -130,8 +130,9 @@ def _surprise(inputs: Inputs, judgement: Judgement, at: int, scale: int, time: i
     """The start of a novelty of the series at this place in the judgement."""
     row, series = int(judgement.rows[at]), inputs.series
     definition, machine = series.describe(row), int(series.machine[row])
+    name = inputs.machines.names[machine]
     record = novelties.start(
-        inputs.machines.names[machine],
+        name,
         "anomaly",
         definition.kind,
         time,
@@ -141,6 +142,7 @@ def _surprise(inputs: Inputs, judgement: Judgement, at: int, scale: int, time: i
         window_seconds=scale * inputs.settings.window_seconds,
         **evidence(series, judgement, at),
         **explained(series, judgement, contributors(series, judgement, machine)),
+        example=inputs.examples.of(name, definition.kind, definition.series),
     )
     record["text"] = novelties.anomaly_text(record, scale > 1)
     return record

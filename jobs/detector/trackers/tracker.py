@@ -1,13 +1,14 @@
 """What all trackers have in common: each follows novelties of one kind from their start to their end."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from jobs.detector import novelties
 from jobs.detector.model.scales import Scales
 from jobs.detector.novelties import Novelty
 from jobs.detector.overrides import OperatorOverrides
+from jobs.detector.population.examples import WindowExamples
 from jobs.detector.population.machines import KnownMachines
 from jobs.detector.population.series import KnownSeries
 from jobs.detector.saved_state import Saved
@@ -23,6 +24,7 @@ class Inputs:
     series: KnownSeries
     model: Scales
     overrides: OperatorOverrides
+    examples: WindowExamples = field(default_factory=WindowExamples)
 
 
 class Tracker(Protocol):

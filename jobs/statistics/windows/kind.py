@@ -84,6 +84,7 @@ class Closed:
 
     `lines` are its log lines, with their severity as the value; `values` its values of gauges and rates; both by series
     and time. `panes` are those that windows need, this one among them. `facts` are the newest of each machine.
+    `examples` is the newest line of each log series.
     """
 
     end: int
@@ -93,6 +94,7 @@ class Closed:
     panes: Panes
     catalogue: Catalogue
     facts: Facts
+    examples: Mapping[int, str]
 
 
 class WindowState:

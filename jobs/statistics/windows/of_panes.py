@@ -29,7 +29,7 @@ def pane_results(closed: Closed, span: Span, pane: Pane, series: Ints | None = N
     table = window_table(closed.catalogue, pane, closed.end - span.start)
     if series is not None:
         table = table.of_series(series)
-    for machine, statistics in table.by_machine():
+    for machine, statistics in table.by_machine(closed.examples):
         identity = f"{machine}/{span.name}/{span.start}"
         yield WindowResult(
             closed.end, identity, machine, pane.facts[machine], window, statistics, closed.end < end

@@ -219,8 +219,11 @@ def usual_of_all(window: int) -> list[bytes]:
 
 def test_a_burst_of_a_known_template_is_an_anomaly() -> None:
     burst = {("vm-1", 30): [*usual("vm-1", 30)[:-1], log("session opened for <*>", 300)]}
+    burst["vm-1", 30][-1]["example"] = "session opened for alice"
     start = emitted(stream(31, burst))[0]
     assert (start["verdict"], start["kind"], start["observed"]) == ("anomaly", "log", 300.0)
+    assert start["example"] == "session opened for alice"
+    assert str(start["text"]).endswith('; for example "session opened for alice"')
 
 
 def test_a_new_template_that_comes_often_is_a_new_entity() -> None:
@@ -230,6 +233,19 @@ def test_a_new_template_that_comes_often_is_a_new_entity() -> None:
         ("start", "memory read error on <*>"),
         ("end", "memory read error on <*>"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("template", "example", "quoted"),
+    [
+        ("memory read error on <*>", "memory read error on DIMM3", '; for example "memory read error on DIMM3"'),
+        ("memory read error", "memory read error", ""),
+    ],
+)
+def test_the_sentence_of_a_new_template_quotes_a_line_that_says_more(template: str, example: str, quoted: str) -> None:
+    new = [*usual("vm-1", 30), log(template, 4) | {"example": example}]
+    (start,) = emitted(stream(31, {("vm-1", 30): new}))
+    assert start["text"] == f'log line "{template}" was never seen before on vm-1 (at s1){quoted}'
 
 
 def test_windows_of_another_size_are_not_used() -> None:

@@ -45,7 +45,14 @@ ROWS = [
         "p99": 0.9,
         "missing": 0.0,
     },
-    {"series": "link <*> down", "name": "log", "kind": "log", "count": 3, "severity_number": 17},
+    {
+        "series": "link <*> down",
+        "name": "log",
+        "kind": "log",
+        "count": 3,
+        "severity_number": 17,
+        "example": "link 4 down",
+    },
 ]
 
 STATISTICS = {
@@ -106,6 +113,7 @@ NOVELTY = {
             "expected_high": 0.6,
         }
     ],
+    "example": "a line",
     "text": "cpu on vm-1 is 0.9",
 }
 
@@ -156,7 +164,7 @@ def test_statistics_become_one_document_a_series():
     cpu, log = statistics(STATISTICS).values()
     plain = {name: value for name, value in ROWS[0].items() if name != "attributes"}
     assert cpu == {**SHARED, **plain, "attributes": ["core=0", "state=user"]}
-    assert log == {**SHARED, **ROWS[1]}
+    assert log == {**SHARED, **{name: value for name, value in ROWS[1].items() if name != "example"}}
 
 
 def test_ids_depend_on_record_and_series_alone():
@@ -295,8 +303,8 @@ def test_a_watermark_of_novelties_is_no_document():
 
 def test_a_novelty_starts():
     evidence = ("score", "probability", "observed", "expected", "expected_low", "expected_high")
-    story = ("verdict", "seen_before", "phase", "text", "statistic", "window_seconds", "contributing", "contributors")
-    plain = ("machine", "series", "name", "kind", "unit", *story, *evidence)
+    story = ("verdict", "seen_before", "phase", "example", "text", "statistic", "window_seconds")
+    plain = ("machine", "series", "name", "kind", "unit", *story, *evidence, "contributing", "contributors")
     assert novelties(NOVELTY) == {
         "n1": {
             "@timestamp": 20_000,

@@ -180,15 +180,44 @@ def test_log_lines_are_counted_by_template_with_their_highest_severity():
     values = [record(line(101, severity=9), line(102, severity=17), line(103, "ok", 9), kind="log"), watermark(110)]
     (found,) = finals(run(values))
     assert found["statistics"] == [
-        {"series": "disk <*> failed", "kind": "log", "count": 2, "severity_number": 17},
-        {"series": "ok", "kind": "log", "count": 1, "severity_number": 9},
+        {"series": "disk <*> failed", "kind": "log", "count": 2, "severity_number": 17, "example": "x"},
+        {"series": "ok", "kind": "log", "count": 1, "severity_number": 9, "example": "x"},
     ]
 
 
 def test_a_line_without_severity_has_none():
     bare = {"time_unix_nano": 101 * NANO, "series": "plain", "body": "plain"}
     (found,) = finals(run([record(bare, kind="log"), watermark(110)]))
-    assert found["statistics"] == [{"series": "plain", "kind": "log", "count": 1}]
+    assert found["statistics"] == [{"series": "plain", "kind": "log", "count": 1, "example": "plain"}]
+
+
+def test_the_example_of_a_template_is_the_first_line_of_the_newest_pane_in_every_window():
+    lines = [(115, "disk 7 failed"), (113, "disk 9 failed"), (113, "disk 8 failed"), (102, "disk 1 failed")]
+    values = [record(line(time) | {"body": body}, kind="log") for time, body in lines]
+    log = [*values, record(metric(114, 1.0)), watermark(110), watermark(120)]
+    for cuts in ((), (1, 3), (2, 4, 5)):
+        found = {
+            (r["window"]["size_seconds"], r["window"]["start_unix_nano"] // NANO): [
+                row.get("example") for row in r["statistics"]
+            ]
+            for r in finals(run(log, NESTED, cuts=cuts))
+        }
+        assert found == {
+            (10, 100): ["disk 1 failed"],
+            (10, 110): ["disk 8 failed", None],
+            (30, 90): ["disk 8 failed", None],
+        }
+
+
+def test_of_a_long_line_256_characters_are_the_example():
+    long = line(101) | {"body": "ä" * 1000}
+    (found,) = finals(run([record(long, kind="log"), watermark(110)]))
+    assert found["statistics"][0]["example"] == "ä" * 256
+
+
+def test_a_line_without_a_text_has_no_example():
+    (found,) = finals(run([record(line(101) | {"body": None}, kind="log"), watermark(110)]))
+    assert "example" not in found["statistics"][0]
 
 
 def test_values_of_two_units_do_not_add_up():

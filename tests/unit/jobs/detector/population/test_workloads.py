@@ -19,6 +19,7 @@ FIRST = record(
     unit=["1", "By", None],
     count=[2, 1, 5],
     mean=[1.0, None, 9.0],
+    example=[None, None, "opened 7"],
 )
 SECOND = record("web-2", series=["opened <*>", "cpu"], kind=["log", "metric"], count=[3, 2], mean=[9.0, 4.0])
 
@@ -33,6 +34,7 @@ def test_members_are_one_machine_with_the_mean_of_metrics_and_the_lines_of_all()
     assert statistics["kind"] == ["metric", "metric", "log"]
     assert statistics["unit"] == ["1", "By", None]
     assert statistics["count"] == [4, 1, 8]
+    assert statistics["example"] == [None, None, "opened 7"]
     assert statistics["mean"][0] == 2.5
     assert statistics["mean"][1] != statistics["mean"][1]  # nobody has a value
 
