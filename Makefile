@@ -173,8 +173,8 @@ bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's o
 	$(BIN)/python -m tests.bench.templates.grouping $(BENCH_ARGS)
 
 .PHONY: quality
-quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha and simulated clouds: build/quality.json, long (DATA=folder)
-	@sets=(); for set in nab smd nezha; do \
+quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha, root causes and simulated clouds: build/quality.json, long (DATA=folder)
+	@sets=(); for set in nab smd nezha rca; do \
 		if [ -d "$(DATA)/$$set" ]; then sets+=("--$$set" "$(DATA)/$$set"); \
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
 	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10

@@ -1,13 +1,13 @@
 """Entries of the inventory as people give them, and the end of a machine."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from connectors.kafka.producer import write_now
-from infra.contract.inventory import FACTS, Facts
+from infra.contract.inventory import DEPENDENCIES_CHARACTERS, DEPENDS_ON, FACTS, MOST_DEPENDENCIES, Facts
 from infra.contract.topics import TopicMap
 from jobs.detector import control
 
@@ -18,14 +18,29 @@ class Entry(Facts):
     model_config = ConfigDict(extra="forbid")
 
     machine: str = Field(min_length=1)
+    depends_on: list[Annotated[str, Field(min_length=1)]] = Field(default=[], max_length=MOST_DEPENDENCIES)
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+
+    @field_validator("depends_on", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """CSV has no lists: there semicolons part the names."""
+        return [name.strip() for name in value.split(";") if name.strip()] if isinstance(value, str) else value
+
+    @field_validator("depends_on")
+    @classmethod
+    def _bound(cls, names: list[str]) -> list[str]:
+        if sum(map(len, names)) > DEPENDENCIES_CHARACTERS:
+            raise ValueError(f"at most {DEPENDENCIES_CHARACTERS} characters in all are taken")
+        return names
 
     def record(self) -> dict[str, Any]:
         """The record of the schema `inventory` for this entry, without the fields that it leaves out."""
         fields = {
             "machine": self.machine,
             **{name: getattr(self, name) for name in FACTS},
+            DEPENDS_ON: self.depends_on or None,
             "valid_from_unix_nano": nanos(self.valid_from),
             "valid_to_unix_nano": nanos(self.valid_to),
         }

@@ -18,6 +18,9 @@ class Facts(BaseModel):
 
 
 FACTS = tuple(Facts.model_fields)  # the names of the facts, in the order that they have in records
+DEPENDS_ON = "depends_on"  # beside them: what a machine needs, as names of machines, workloads or roles of its tenant
+MOST_DEPENDENCIES = 100
+DEPENDENCIES_CHARACTERS = 4_000  # of all names of a machine together: each of its records has them
 WORKLOAD = "workload"  # the fact by which machines that come and go are judged together
 VALID_TO = "valid_to_unix_nano"  # beside the facts in a record: when the machine is retired
 PLACES = ("hypervisor", "site", "tenant", "role")  # the facts by which machines are grouped

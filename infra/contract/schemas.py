@@ -37,6 +37,7 @@ STRINGS = MapType(StringType(), StringType())
 INVENTORY_FACTS = _struct(
     known=BooleanType(),
     **dict.fromkeys(FACTS, StringType()),
+    depends_on=ArrayType(StringType()),  # names of machines, workloads, or roles of its own tenant
     valid_to_unix_nano=LongType(),  # when the machine is retired, if the inventory says so
 )
 
@@ -214,6 +215,7 @@ NOVELTIES = _struct(
     machine=StringType(),
     inventory=INVENTORY_FACTS,
     peers=PEERS,
+    depends_on=ArrayType(StringType()),  # by the inventory, and the peers that its clients' metrics name
     series=StringType(),
     name=StringType(),
     kind=StringType(),  # metric | log | machine
@@ -238,12 +240,20 @@ NOVELTIES = _struct(
     watermark_unix_nano=LongType(),
 )
 
+# A piece of evidence for a cause, or against it.
+REASON = _struct(
+    evidence=StringType(),  # deviation | dependants | delay | dependencies | unrelated; of a group: share | rarity
+    weight=DoubleType(),  # nats
+    text=StringType(),
+)
+
 CAUSE = _struct(
     kind=StringType(),  # machine | hypervisor | site | tenant | role
     name=StringType(),
-    likelihood=DoubleType(),  # ln: a rate of its own against everybody's, among all groups of its size
-    affected=LongType(),
+    likelihood=DoubleType(),  # nats: the sum of the weights in `because`
+    affected=LongType(),  # of a machine: itself and those affected that depend on it
     machines=LongType(),  # that it has, as far as the affected shards of the fleet know
+    because=ArrayType(REASON),
 )
 
 MEMBER = _struct(
@@ -266,6 +276,7 @@ INCIDENTS = _struct(
     score=DoubleType(),  # of its strongest novelty
     causes=ArrayType(CAUSE),  # the likeliest first
     members=ArrayType(MEMBER),  # each machine's first novelty, those affected first come first
+    merged_into=StringType(),  # of an end: the incident that it turned out to be a part of
     text=StringType(),
 )
 
@@ -316,6 +327,7 @@ NOTIFICATIONS = _struct(
 INVENTORY = _struct(
     machine=StringType(),
     **dict.fromkeys(FACTS, StringType()),
+    depends_on=ArrayType(StringType()),  # what the machine needs: names of machines, workloads, or roles of its tenant
     valid_from_unix_nano=LongType(),  # absent: from the beginning
     valid_to_unix_nano=LongType(),  # absent: until a later record's valid_from
 )

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.kafka.client import READER, make_admin, make_consumer
 from connectors.kafka.offsets import latest_offsets
 from connectors.kafka.security import client_config
-from infra.contract.inventory import FACTS
+from infra.contract.inventory import DEPENDENCIES_CHARACTERS, DEPENDS_ON, FACTS, MOST_DEPENDENCIES
 from infra.contract.offsets import Offsets
 
 log = structlog.get_logger()
@@ -32,6 +32,7 @@ _HISTORY = pa.struct(
         ("known_from", pa.int64()),
         ("retired_at", pa.int64()),
         *((name, pa.string()) for name in FACTS),
+        (DEPENDS_ON, pa.list_(pa.string())),
     ]
 )
 SCHEMA = pa.schema([("machine", pa.string()), ("history", pa.list_(_HISTORY))])
@@ -128,6 +129,7 @@ def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
     if not isinstance(record, dict):
         raise TypeError("not an object")
     fact: Fact = {name: _text(name, record.get(name)) for name in FACTS}
+    fact[DEPENDS_ON] = _names(record.get(DEPENDS_ON))
     fact["valid_from"] = _time(record.get("valid_from_unix_nano") or 0)
     valid_to = record.get("valid_to_unix_nano")
     fact["valid_to"] = None if valid_to is None else _time(valid_to)
@@ -139,6 +141,17 @@ def _text(name: str, value: Any) -> str | None:
     if value is None or (isinstance(value, str) and len(value) <= FACT_CHARACTERS):
         return value
     raise ValueError(f"{name}: a text of at most {FACT_CHARACTERS} characters is needed")
+
+
+def _names(value: Any) -> list[str] | None:
+    """What a machine depends on; None if nothing is said."""
+    if value is None or value == []:
+        return None
+    is_list = isinstance(value, list) and all(isinstance(name, str) and name for name in value)
+    if is_list and len(value) <= MOST_DEPENDENCIES and sum(map(len, value)) <= DEPENDENCIES_CHARACTERS:
+        return list(value)
+    most = f"at most {MOST_DEPENDENCIES} names of {DEPENDENCIES_CHARACTERS} characters in all"
+    raise ValueError(f"{DEPENDS_ON}: a list of {most} is needed")
 
 
 def _time(value: Any) -> int:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
-from infra.contract.inventory import FACTS
+from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import TopicMap
 from jobs.enrichment import limits as names
@@ -141,7 +141,8 @@ def _join_inventory() -> Enrichment:
     )
     own = own_facts(F.col("resource"))
     named = (F.coalesce(fact[name], own[name]).alias(name) for name in FACTS)
-    facts = F.struct(fact.isNotNull().alias("known"), *named, fact["retired_at"].alias("valid_to_unix_nano"))
+    others = (fact[DEPENDS_ON].alias(DEPENDS_ON), fact["retired_at"].alias("valid_to_unix_nano"))
+    facts = F.struct(fact.isNotNull().alias("known"), *named, *others)
 
     def join(df: DataFrame, inventory: DataFrame) -> DataFrame:
         joined = df.withColumn("first", first).join(F.broadcast(inventory), on="machine", how="left")

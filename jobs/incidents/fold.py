@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from infra.contract.dead_letters import InvalidRecordError, Source
-from jobs.incidents.incident import GONE, Incident, Member, Record
+from jobs.incidents.incident import Incident, Record
 from jobs.incidents.intake import PHASES, check_novelty
+from jobs.incidents.member import GONE, Member
 from jobs.runtime.intake import parse, unexpected, watermark_in
 from jobs.runtime.packed_state import Parts, check_names, pack, unpack
 from jobs.runtime.shard_state import LATEST_MILLI, Message, Rejected
@@ -89,12 +90,18 @@ class Incidents:
         """All novelties of one time; each incident that they change is emitted once."""
         started: set[str] = set()
         changed: set[str] = set()
+        absorbed: list[tuple[Incident, Incident]] = []
         for shard, novelty in novelties:
             if novelty["phase"] == "start" or self._is_only_record(novelty):
-                incident, is_new = self._incident_of(Member.of(shard, novelty), time)
+                member = Member.of(shard, novelty)
+                incident, is_new, others = self._incident_of(member, time)
                 (started if is_new else changed).add(incident.id)
+                absorbed += [(other, incident) for other in others]
             else:
                 changed |= {one.id for one in self.open if one.update(novelty)}
+        for other, into in absorbed:
+            if other.id not in started:  # else nobody has heard of it
+                yield other.record("end", time, merged_into=into.id)
         for incident in self.open:
             if incident.id in started | changed:
                 yield incident.record("start" if incident.id in started else "update", time)
@@ -104,14 +111,20 @@ class Incidents:
         is_gone = novelty["phase"] == "end" and novelty["verdict"] == GONE
         return is_gone and not any(incident.has(novelty) for incident in self.open)
 
-    def _incident_of(self, member: Member, time: int) -> tuple[Incident, bool]:
-        """The oldest incident that takes this novelty, or a new one; and whether it is new."""
-        known = next((one for one in self.open if one.takes(member, time)), None)
-        incident = known or Incident.of(member, time)
-        incident.add(member, time)
-        if known is None:
-            self.open.append(incident)
-        return incident, known is None
+    def _incident_of(self, member: Member, time: int) -> tuple[Incident, bool, list[Incident]]:
+        """The oldest incident that takes this novelty, or a new one; whether it is new; and others that it absorbs.
+
+        Those are the others that take the novelty, too: what belongs to each of them shows that they are one.
+        """
+        takers = [one for one in self.open if one.takes(member, time)]
+        if not takers:
+            self.open.append(Incident.of(member, time))
+        oldest, *others = takers or self.open[-1:]
+        oldest.add(member, time)
+        for other in others:
+            oldest.absorb(other)
+            self.open.remove(other)
+        return oldest, not takers, others
 
 
 def _place_in_time(one: tuple[int, Record]) -> tuple[Any, ...]:

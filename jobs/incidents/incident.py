@@ -1,92 +1,27 @@
-"""An incident: novelties that share a place and a time, and what is likely to be their cause."""
+"""An incident: novelties that belong together, from its start to its end."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from math import log
-from typing import Any, NamedTuple
+from typing import Any
 
-from infra.contract.inventory import places
+from jobs.incidents.causes import SECOND, Cause, Group, rank
+from jobs.incidents.dependencies import Name
+from jobs.incidents.member import Key, Member, suspect
 
 Record = dict[str, Any]
 
-SECOND = 10**9
 JOIN = 120 * SECOND  # so long after its newest novelty started an incident takes others
 LONGEST = 900 * SECOND  # and so long after its first one
+JOIN_WINDOWS, LONGEST_WINDOWS = 2, 15  # or so many windows by which machines are judged, if these are longer
+LONGEST_WINDOW = 300 * SECOND  # longer ones count as this: they say little of when something began
 STATE_TTL = 86_400 * SECOND  # an incident without a record of its novelties for so long is over
 CAUSES = 5  # that a record names
-GONE = "gone"
-VANISHED = ("silence", GONE)  # verdicts of machines that send nothing any more
 MEMBERS = 20
 
 
-@dataclass
-class Member:
-    """A novelty of an incident: as its newest record has it, with its greatest score."""
-
-    novelty: str
-    machine: str
-    verdict: str
-    since_unix_nano: int
-    score: float
-    text: str
-    shard: int
-    places: dict[str, str]  # group -> the one that the machine is in
-    peers: dict[str, int]  # how many machines of its shard are in these, and in all
-    series: str | None = None
-    is_open: bool = True
-
-    @classmethod
-    def of(cls, shard: int, novelty: Record) -> "Member":
-        """A novelty that starts, or one that is over with its first record: a machine that is gone."""
-        names = ("machine", "verdict", "since_unix_nano", "score", "text")
-        facts = {name: novelty[name] for name in names} | {"series": novelty.get("series")}
-        return cls(
-            novelty["id"],
-            shard=shard,
-            places=places(novelty["machine"], novelty.get("inventory")),
-            peers=novelty.get("peers", {}),
-            is_open=novelty["phase"] != "end",
-            **facts,
-        )
-
-    def shown(self) -> Record:
-        """As JSON of schemas.MEMBER."""
-        names = ("novelty", "machine", "verdict", "series", "since_unix_nano", "score")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
-
-class Cause(NamedTuple):
-    """A group of machines, or a machine, and by how much the affected ones speak for it."""
-
-    kind: str
-    name: str
-    likelihood: float  # ln of the likelihood ratio, less ln of how many such groups there are: none is likelier before
-    affected: int
-    machines: int  # in the group, as far as is known
-
-    def text(self) -> str:
-        """For a sentence."""
-        of = "" if self.kind == "machine" else f" ({self.affected} of its {self.machines} machines)"
-        return f"{self.kind} {self.name}{of}"
-
-
-def log_likelihood_ratio(affected: int, of: int, affected_elsewhere: int, of_elsewhere: int) -> float:
-    """By how much two binomial rates explain the affected machines better than one (Dunning 1993); 0 if fewer here."""
-    everywhere = affected + affected_elsewhere, of + of_elsewhere
-    if affected * of_elsewhere <= affected_elsewhere * of:
-        return 0.0
-    return (
-        _log_likelihood(affected, of) + _log_likelihood(affected_elsewhere, of_elsewhere) - _log_likelihood(*everywhere)
-    )
-
-
-def _log_likelihood(k: int, n: int) -> float:
-    return sum(count * log(count / n) for count in (k, n - k) if count)
-
-
-@dataclass
+@dataclass(eq=False)
 class Incident:
     """Novelties that share a cause, in the order in which they came."""
 
@@ -97,8 +32,16 @@ class Incident:
     members: list[Member] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._index()
+
+    def _index(self) -> None:
         self._by_novelty = {member.novelty: member for member in self.members}
         self._open = sum(member.is_open for member in self.members)
+        self._keys: set[Key] = set()
+        self._names: set[Name] = set()
+        self._needs: set[Name] = set()
+        for member in self.members:
+            self._relate(member)
 
     @classmethod
     def of(cls, member: Member, time: int) -> "Incident":
@@ -114,15 +57,31 @@ class Incident:
         return asdict(self)
 
     def takes(self, member: Member, time: int) -> bool:
-        """Whether a novelty belongs to it: in its time, on a machine, a hypervisor or a service of its own."""
-        in_time = time < min(self.newest + JOIN, self.since_unix_nano + LONGEST)
-        return in_time and any(_are_related(member, other) for other in self.members)
+        """Whether a novelty belongs to it: in its time, and related to one of its own by place or dependency."""
+        longest = max(LONGEST, LONGEST_WINDOWS * min(member.window, LONGEST_WINDOW))
+        if time >= min(self.newest + _joinable(member), self.since_unix_nano + longest):
+            return False
+        is_near = not self._keys.isdisjoint(member.keys())
+        return is_near or not (self._names.isdisjoint(member.needs) and self._needs.isdisjoint(member.names))
 
     def add(self, member: Member, time: int) -> None:
         self.members.append(member)
         self._by_novelty[member.novelty] = member
         self._open += member.is_open
+        self._relate(member)
         self.newest = self.updated = time
+
+    def absorb(self, other: "Incident") -> None:
+        """Take all of another incident's novelties: it turned out that both are one."""
+        self.members = sorted([*self.members, *other.members], key=lambda one: (one.since_unix_nano, one.novelty))
+        self.since_unix_nano = min(self.since_unix_nano, other.since_unix_nano)
+        self.newest, self.updated = max(self.newest, other.newest), max(self.updated, other.updated)
+        self._index()
+
+    def _relate(self, member: Member) -> None:
+        self._keys.update(member.keys())
+        self._names |= member.names
+        self._needs |= member.needs
 
     def has(self, novelty: Record) -> bool:
         """Whether it is one of its novelties."""
@@ -137,6 +96,7 @@ class Incident:
         member.verdict, member.score = novelty["verdict"], max(member.score, novelty["score"])
         member.is_open = novelty["phase"] != "end"
         self._open += member.is_open - was_open
+        self._relate(member)
         self.updated = novelty["time_unix_nano"]
         return bool(changed)
 
@@ -145,37 +105,29 @@ class Incident:
         """When it is over, as far as is known."""
         if self._open:
             return self.updated + STATE_TTL
-        return max(self.updated, self.newest + JOIN)
+        return max(self.updated, self.newest + max(map(_joinable, self.members)))
 
     @property
-    def machines(self) -> list[Member]:
-        """Of each machine its first novelty, the loudest of the same time; those affected first come first."""
-        first: dict[str, Member] = {}
+    def machines(self) -> list[list[Member]]:
+        """The novelties of each machine; those affected first come first, of the same time the loudest."""
+        of_machine: dict[str, list[Member]] = {}
         for member in sorted(self.members, key=lambda one: (one.since_unix_nano, -one.score, one.machine, one.novelty)):
-            first.setdefault(member.machine, member)
-        return list(first.values())
+            of_machine.setdefault(member.machine, []).append(member)
+        return list(of_machine.values())
 
     def causes(self) -> list[Cause]:
-        """The likeliest first: groups whose machines are affected more than the others, and the first machine."""
+        """All machines, and all groups that two or more of them share, the likeliest cause first."""
         machines = self.machines
-        first = machines[0]
-        named = [("machine", first.machine, 1, 1), *self._groups(machines)]
-        total = max(sum(self._sizes("machines", "").values()), len(machines))
-        found = []
-        for kind, name, affected, of in named:
-            size = min(max(of, affected), total)
-            elsewhere, of_elsewhere = len(machines) - affected, max(total - size, len(machines) - affected)
-            likelihood = log_likelihood_ratio(affected, size, elsewhere, of_elsewhere) - log(total / size)
-            found.append(Cause(kind, name, likelihood, affected, size))
-        # Of equal ones the smallest group: it says the most.
-        return sorted(found, key=lambda cause: (-cause.likelihood, cause.machines, cause.kind, cause.name))[:CAUSES]
+        suspects = [suspect(members) for members in machines]
+        fleet = max(sum(self._sizes("machines", "").values()), len(machines))
+        return rank(suspects, self._groups(machines), fleet)
 
-    def _groups(self, machines: list[Member]) -> Iterator[tuple[str, str, int, int]]:
-        """What two or more affected machines share: kind, name, how many are affected, and of how many."""
-        shared = Counter((kind, name) for member in machines for kind, name in member.places.items())
+    def _groups(self, machines: list[list[Member]]) -> Iterator[Group]:
+        """What two or more affected machines share, how many of them, and how many there are."""
+        shared = Counter((kind, name) for members in machines for kind, name in members[0].places.items())
         for (kind, name), affected in shared.items():
             if affected > 1:
-                yield kind, name, affected, sum(self._sizes(kind, name).values())
+                yield Group(kind, name, affected, sum(self._sizes(kind, name).values()))
 
     def _sizes(self, kind: str, name: str) -> dict[int, int]:
         """How many machines there are of a group, by shard: as the newest novelty of each shard says."""
@@ -185,11 +137,11 @@ class Incident:
             if not name or member.places.get(kind) == name
         }
 
-    def record(self, phase: str, time: int) -> Record:
+    def record(self, phase: str, time: int, merged_into: str | None = None) -> Record:
         """As JSON of schemas.INCIDENTS."""
         machines, causes = self.machines, self.causes()
         strongest = max(self.members, key=lambda member: member.score)
-        return {
+        record = {
             "id": self.id,
             "phase": phase,
             "time_unix_nano": time,
@@ -198,27 +150,22 @@ class Incident:
             "novelties": len(self.members),
             "verdicts": sorted({member.verdict for member in self.members}),
             "score": strongest.score,
-            "causes": [cause._asdict() for cause in causes],
-            "members": [member.shown() for member in machines[:MEMBERS]],
+            "causes": [cause.shown() for cause in causes[:CAUSES]],
+            "members": [members[0].shown() for members in machines[:MEMBERS]],
             "text": self._text(machines, causes[0]),
         }
+        if merged_into is None:
+            return record
+        return {**record, "merged_into": merged_into, "text": f"a part of incident {merged_into}: {record['text']}"}
 
     @staticmethod
-    def _text(machines: list[Member], cause: Cause) -> str:
-        first = machines[0].text
+    def _text(machines: list[list[Member]], cause: Cause) -> str:
+        first = machines[0][0].text
         if len(machines) == 1:
             return first
         return f"{len(machines)} machines, likely because of {cause.text()}; first: {first}"
 
 
-def _are_related(one: Member, other: Member) -> bool:
-    """The same hypervisor (or it and its guests), or the same role of the same tenant.
-
-    Machines that vanish are related by their site, or where none is known of either; those that are retired always.
-    """
-    if one.verdict in VANISHED and other.verdict in VANISHED:
-        is_decided = one.verdict == other.verdict == GONE
-        if is_decided or one.places.get("site") == other.places.get("site"):
-            return True
-    same = {kind for kind, name in one.places.items() if other.places.get(kind) == name}
-    return one.machine == other.machine or "hypervisor" in same or {"tenant", "role"} <= same
+def _joinable(member: Member) -> int:
+    """For how long after a novelty, ns, another one may join it."""
+    return max(JOIN, JOIN_WINDOWS * min(member.window, LONGEST_WINDOW))

@@ -10,6 +10,7 @@ from jobs.runtime.intake import (
     NANO_PER_MILLI,
     checked_inventory,
     checked_machine,
+    checked_names,
     checked_number,
     checked_optional_text,
     checked_text,
@@ -20,6 +21,9 @@ from jobs.runtime.shard_state import Message
 
 PHASES = ("start", "update", "end")
 NAME_CHARACTERS = 1_000
+MOST_CONTRIBUTORS = 100
+MEASURES = ("observed", "expected", "expected_low", "expected_high")
+LONGEST_WINDOW_SECONDS = 1e9
 
 
 def check_novelty(record: Mapping[str, Any], message: Message, watermark: int) -> None:
@@ -33,11 +37,29 @@ def check_novelty(record: Mapping[str, Any], message: Message, watermark: int) -
     checked_optional_text(record, "series")
     checked_inventory(record)
     checked_number(record, "score")
+    checked_names("depends_on", record.get("depends_on"))
+    _check_evidence(record)
     time = checked_time("time_unix_nano", record.get("time_unix_nano"), _after(message))
     checked_time("since_unix_nano", record.get("since_unix_nano"), time)
     _check_peers(record.get("peers", {}))
     if time < watermark:
         raise InvalidRecordError(LATE, f"time_unix_nano: {time} is before the partition's watermark {watermark}")
+
+
+def _check_evidence(record: Mapping[str, Any]) -> None:
+    contributors = record.get("contributors", [])
+    if type(contributors) is not list or len(contributors) > MOST_CONTRIBUTORS:
+        raise unexpected("contributors", f"a list of at most {MOST_CONTRIBUTORS} objects", contributors)
+    for one in (record, *contributors):
+        if type(one) is not dict:
+            raise unexpected("contributors", "a list of objects", one)
+        checked_optional_text(one, "series")
+        checked_optional_text(one, "kind", NAME_CHARACTERS)
+        for name in MEASURES:
+            if one.get(name) is not None:
+                checked_number(one, name)
+    if record.get("window_seconds") is not None:
+        checked_number(record, "window_seconds", 0.0, LONGEST_WINDOW_SECONDS)
 
 
 def _check_peers(peers: object) -> None:

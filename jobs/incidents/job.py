@@ -11,7 +11,7 @@ from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Opener, Output
 
-SCHEMA_VERSION = b"incidents/1"
+SCHEMA_VERSION = b"incidents/2"
 
 
 def _opener(_: BaseSettings | None, topics: TopicMap) -> Opener:

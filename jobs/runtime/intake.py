@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 
 from infra.contract.dead_letters import InvalidRecordError
-from infra.contract.inventory import PLACES, VALID_TO, WORKLOAD
+from infra.contract.inventory import DEPENDS_ON, MOST_DEPENDENCIES, PLACES, VALID_TO, WORKLOAD
 from infra.contract.schemas import LABELS
 from infra.contract.watermarks import OldRecordError, watermark_of
 from jobs.runtime.shard_state import LATEST_MILLI, Message
@@ -101,11 +101,13 @@ def checked_machine(record: Mapping[str, Any]) -> str:
     return checked_text(record, "machine", MACHINE_CHARACTERS)
 
 
-def checked_number(record: Mapping[str, Any], field: str, least: float = -LARGEST_NUMBER) -> float:
+def checked_number(
+    record: Mapping[str, Any], field: str, least: float = -LARGEST_NUMBER, most: float = LARGEST_NUMBER
+) -> float:
     """A field that must be a number that can be calculated with."""
     number = record.get(field)
-    if type(number) not in _NUMBERS or not least <= number <= LARGEST_NUMBER:  # type: ignore[operator]
-        raise unexpected(field, f"a number from {least:g} to {LARGEST_NUMBER:g}", number)
+    if type(number) not in _NUMBERS or not least <= number <= most:  # type: ignore[operator]
+        raise unexpected(field, f"a number from {least:g} to {most:g}", number)
     return number  # type: ignore[return-value]
 
 
@@ -126,13 +128,26 @@ def checked_inventory(record: Mapping[str, Any]) -> Record | None:
         raise unexpected("inventory", "an object of texts", inventory)
     if inventory.get(VALID_TO) is not None:
         checked_time(f"inventory.{VALID_TO}", inventory[VALID_TO])
-    if not all(type(fact) in (str, bool, type(None)) for name, fact in inventory.items() if name != VALID_TO):
+    checked_names(f"inventory.{DEPENDS_ON}", inventory.get(DEPENDS_ON))
+    texts = (fact for name, fact in inventory.items() if name not in (VALID_TO, DEPENDS_ON))
+    if not all(type(fact) in (str, bool, type(None)) for fact in texts):
         raise unexpected("inventory", "an object of texts", inventory)
     for place in (*PLACES, WORKLOAD):
         checked_optional_text(inventory, place, MACHINE_CHARACTERS)
     if sum(map(len, inventory)) + sum(len(str(fact)) for fact in inventory.values()) > TEXT_CHARACTERS:
         raise unexpected("inventory", f"at most {TEXT_CHARACTERS} characters", inventory)
     return inventory
+
+
+def checked_names(field: str, names: object) -> None:
+    """What a machine depends on: a list of so many names at most, or nothing."""
+    if names is None:
+        return
+    if type(names) is not list or len(names) > MOST_DEPENDENCIES:
+        raise unexpected(field, f"a list of at most {MOST_DEPENDENCIES} names", names)
+    for name in names:
+        if type(name) is not str or not 0 < len(name) <= MACHINE_CHARACTERS:
+            raise unexpected(field, f"a list of names of 1 to {MACHINE_CHARACTERS} characters", name)
 
 
 def checked_columns(table: object, rows: int | None = None) -> dict[str, list[Any]]:

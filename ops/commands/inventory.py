@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors.kafka.producer import CollectorProducer
-from infra.contract.inventory import FACTS
+from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.errors import UserError
 from infra.settings import describe
 from jobs.enrichment.inventory import history, read_facts
@@ -38,7 +38,8 @@ def load(
 ) -> None:
     """Write the machines of a file to the inventory; earlier facts stay valid for the time before `valid_from`.
 
-    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, workload, valid_from, valid_to
+    Columns: machine, type (physical or virtual), site, hypervisor, tenant, role, workload, depends_on (names of
+    machines, workloads, or roles of the same tenant, parted by semicolons; in JSON a list), valid_from, valid_to
     (ISO 8601; without valid_from: from the beginning). The whole file is checked before anything is written.
 
     Example: kappa inventory load machines.csv
@@ -91,9 +92,10 @@ def show(
     if as_json:
         typer.echo(json.dumps(found))
         return
-    table = Table("valid from", "valid to", *FACTS)
+    table = Table("valid from", "valid to", *FACTS, DEPENDS_ON)
     for fact in found:
-        table.add_row(_text(fact["valid_from"]), _text(fact["valid_to"]), *(fact[name] or "" for name in FACTS))
+        needed = ", ".join(fact[DEPENDS_ON] or ())
+        table.add_row(_text(fact["valid_from"]), _text(fact["valid_to"]), *(fact[n] or "" for n in FACTS), needed)
     console.print(table)
 
 

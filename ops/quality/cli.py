@@ -11,7 +11,7 @@ from rich.console import Console
 
 from infra.errors import UserError
 from jobs.detector.model.arrays import Floats
-from ops.quality import cloud, nab, nab_run, nezha, smd
+from ops.quality import cloud, nab, nab_run, nezha, rca, rca_data, smd
 from ops.quality.peers import PEERS
 
 app = typer.Typer()
@@ -27,6 +27,9 @@ def quality(
     ] = None,
     nezha_folder: Annotated[
         Path | None, typer.Option("--nezha", help="a folder of Nezha's form: faulty-DAY/, fault_free/")
+    ] = None,
+    rca_folder: Annotated[
+        Path | None, typer.Option("--rca", help="a folder of faults with known causes: sockshop/, petshop/")
     ] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
     clouds: Annotated[int, typer.Option("--cloud", min=0, help="so many simulated clouds, each with all faults")] = 0,
@@ -44,12 +47,16 @@ def quality(
         measures["nab"] = partial(nab_run.measure, nab.load(nab_folder))
     if nezha_folder is not None:
         measures["nezha"] = partial(nezha.measure, nezha.load(nezha_folder))
+    if rca_folder is not None:
+        measures["rca"] = partial(rca.measure, rca_data.load(rca_folder))
     if clouds:
         measures["cloud"] = partial(cloud.measure, range(1, clouds + 1))
     if smd_folder is not None:
         measures["smd"] = partial(_smd, smd.load(smd_folder), peers or [])
     if not measures:
-        raise UserError("quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR or --cloud NUMBER")
+        raise UserError(
+            "quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR, --rca DIR or --cloud NUMBER"
+        )
     figures: dict[str, Any] = {}
     report.parent.mkdir(parents=True, exist_ok=True)
     for name, measure in measures.items():

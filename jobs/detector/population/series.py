@@ -41,6 +41,11 @@ class KnownSeries:
     def describe(self, row: int) -> Definition:
         return self.definitions[int(self.definition[row])]
 
+    def names_of(self, machine: int) -> set[str]:
+        """The names of a machine's metrics."""
+        numbers = np.unique(self.definition[self.machine == machine]).tolist()
+        return {one.series for one in map(self.definitions.__getitem__, numbers) if one.kind == "metric"}
+
     def row(self, machine: int, kind: str, series: str) -> int | None:
         """The row of a machine's series; None if it was never seen."""
         return self._rows.get((machine, self._definitions.get((kind, series), -1)))

@@ -102,7 +102,7 @@ class MachineTracker:
             "anomaly",
             "machine",
             self.inputs.settings.end_of(window),
-            **self.inputs.machines.place(machine),
+            **self.inputs.place(machine),
             statistic="joint",
             window_seconds=self.inputs.settings.window_seconds,
             expected=1.0,

@@ -136,7 +136,7 @@ def _surprise(inputs: Inputs, judgement: Judgement, at: int, scale: int, time: i
         "anomaly",
         definition.kind,
         time,
-        **inputs.machines.place(machine),
+        **inputs.place(machine),
         name=definition.name,
         statistic=STATISTICS[judgement.statistic[at]].label,
         window_seconds=scale * inputs.settings.window_seconds,

@@ -92,7 +92,7 @@ class SilenceTracker:
             now["observed"] = (time - self.settings.end_of(int(self.machines.last[machine]))) / 1e9
             record = novelties.later(silence, "end", time, **now)
         elif is_retired and self.machines.present[machine] >= self.settings.warmup_windows:
-            name, place = self.machines.names[machine], self.machines.place(machine)
+            name, place = self.machines.names[machine], self.inputs.place(machine)
             record = novelties.start(name, kind="machine", time_unix_nano=time, score=0.0, **now, **place)
             record["phase"] = "end"  # there is nothing that could follow
         else:
@@ -120,7 +120,7 @@ class SilenceTracker:
             "machine",
             time,
             since_unix_nano=self.settings.end_of(last + 1),
-            **self.machines.place(machine),
+            **self.inputs.place(machine),
             score=score,
             statistic="presence",
             unit="s",

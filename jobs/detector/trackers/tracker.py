@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from jobs.detector import novelties
 from jobs.detector.model.scales import Scales
 from jobs.detector.novelties import Novelty
 from jobs.detector.overrides import OperatorOverrides
+from jobs.detector.population.dependencies import dependencies
 from jobs.detector.population.examples import WindowExamples
 from jobs.detector.population.machines import KnownMachines
 from jobs.detector.population.series import KnownSeries
@@ -25,6 +26,11 @@ class Inputs:
     model: Scales
     overrides: OperatorOverrides
     examples: WindowExamples = field(default_factory=WindowExamples)
+
+    def place(self, machine: int) -> dict[str, Any]:
+        """Where a machine is, who else is there, and what it depends on: fields of its novelty."""
+        needed = dependencies(self.machines.inventories[machine], self.series.names_of(machine))
+        return {**self.machines.place(machine), "depends_on": needed or None}
 
 
 class Tracker(Protocol):

@@ -8,8 +8,8 @@ from jobs.indexer.indices import template_of
 
 
 def test_the_schemas_have_the_facts_in_their_order():
-    assert INVENTORY_FACTS.names == ["known", *FACTS, "valid_to_unix_nano"]
-    assert INVENTORY.names == ["machine", *FACTS, "valid_from_unix_nano", "valid_to_unix_nano"]
+    assert INVENTORY_FACTS.names == ["known", *FACTS, "depends_on", "valid_to_unix_nano"]
+    assert INVENTORY.names == ["machine", *FACTS, "depends_on", "valid_from_unix_nano", "valid_to_unix_nano"]
 
 
 @pytest.mark.parametrize("kind", ["statistics", "novelties"])

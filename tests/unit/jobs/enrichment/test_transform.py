@@ -335,6 +335,13 @@ def test_the_inventory_has_the_first_word(run):
     }
 
 
+def test_what_a_machine_depends_on_comes_from_the_inventory_alone(run):
+    facts = {"vm-1": [fact(depends_on=["udm-1", "DNS"])], "vm-2": [fact("vm-2", depends_on=[])]}
+    found = run(batch(point(), offset=1), batch(point(), offset=2, machine="vm-2"), facts=facts)["events"]
+    inventories = {record["source"]["offset"]: record["inventory"] for _, record in found}
+    assert inventories == {1: {"known": True, "depends_on": ["udm-1", "DNS"]}, 2: {"known": True}}
+
+
 def test_a_place_alone_leaves_a_machine_unknown(run):
     ((row, record),) = run(batch(point()) | {"resource": {"host.name": "vm-1", "cloud.region": "eu-1"}})["events"]
     assert (record["inventory"], row.note) == ({"known": False, "site": "eu-1"}, "unknown_machine")
@@ -465,6 +472,11 @@ def test_the_body_of_a_control_event_is_never_cut(run):
         {"machine": "vm-1", "valid_from_unix_nano": 2**64 - 1},
         {"machine": "vm-1", "valid_to_unix_nano": "never"},
         {"machine": "vm-1", "valid_to_unix_nano": []},
+        {"machine": "vm-1", "depends_on": "udm-1"},
+        {"machine": "vm-1", "depends_on": ["udm-1", 2]},
+        {"machine": "vm-1", "depends_on": [""]},
+        {"machine": "vm-1", "depends_on": ["u"] * 101},
+        {"machine": "vm-1", "depends_on": ["u" * 4_001]},
     ],
 )
 def test_an_inventory_record_that_makes_no_sense_is_refused_as_a_whole(record):

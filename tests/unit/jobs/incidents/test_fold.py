@@ -1,5 +1,4 @@
 import random
-from math import log
 
 import orjson
 import pytest
@@ -10,16 +9,17 @@ from jsonschema import Draft202012Validator
 from infra.contract.json_schema import json_schema
 from infra.contract.schemas import INCIDENTS
 from infra.errors import UserError
+from jobs.incidents.causes import SECOND
 from jobs.incidents.fold import Incidents, fold
-from jobs.incidents.incident import JOIN, LONGEST, SECOND, log_likelihood_ratio
-from jobs.runtime.packed_state import pack
+from jobs.incidents.incident import JOIN, LONGEST
+from jobs.runtime.packed_state import pack, unpack
 
 SCHEMA = Draft202012Validator(json_schema("incidents", INCIDENTS))
 PARTITIONS = 2
 FLEET = {"machines": 20, "hypervisor": 4, "site": 20, "tenant": 10, "role": 5}
 
 
-def novelty(machine, second, phase="start", *, since=None, verdict="anomaly", score=20.0, **inventory):
+def novelty(machine, second, phase="start", *, since=None, verdict="anomaly", score=20.0, needs=None, **inventory):
     """Without inventory, a machine of its own."""
     began = second if since is None else since
     return {
@@ -34,6 +34,7 @@ def novelty(machine, second, phase="start", *, since=None, verdict="anomaly", sc
         "since_unix_nano": began * SECOND,
         "score": score,
         "text": f"cpu on {machine} is high",
+        **({"depends_on": needs} if needs else {}),
     }
 
 
@@ -159,24 +160,6 @@ def test_an_incident_of_which_nothing_is_heard_for_a_day_is_over():
     assert end["time_unix_nano"] - start["time_unix_nano"] == 86_400 * SECOND
 
 
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        ((4, 4, 0, 96), 4 * log(25) + 96 * log(100 / 96)),  # all of them and nobody else
-        ((1, 10, 1, 10), 0.0),
-        ((0, 10, 5, 10), 0.0),  # fewer than elsewhere speak against it
-    ],
-)
-def test_the_likelihood_ratio_in_closed_form(counts, expected):
-    assert log_likelihood_ratio(*counts) == pytest.approx(expected)
-
-
-def test_more_of_a_group_is_likelier():
-    ratios = [log_likelihood_ratio(k, 8, 4 - k, 92) for k in range(1, 5)]
-    assert ratios == sorted(ratios)
-    assert ratios[-1] > 8
-
-
 MACHINES = [(f"vm-{n}", f"hv-{n % 3}", f"t{n % 2}", ("upf", "amf")[n % 2]) for n in range(8)]
 
 
@@ -210,6 +193,57 @@ def test_neither_batches_nor_the_pace_of_the_partitions_show(rng):
         found += more
     assert orjson.dumps(found) == orjson.dumps(whole)
     assert state == whole_state
+
+
+def test_a_machine_joins_what_it_depends_on_and_what_depends_on_it():
+    found = emitted(novelty("amf", 100, needs=["udm"]), novelty("udm", 110), novelty("smf", 120, needs=["UDM.core"]))
+    assert lives(found) == [["start", "update", "update"]]
+    first = found[-1]["causes"][0]
+    assert (found[-1]["machines"], first["name"], first["affected"]) == (3, "udm", 2)  # the AMF began before it
+    together = emitted(*(novelty(name, 100, needs=["udm"]) for name in ("amf", "smf")), novelty("udm", 100))
+    assert [cause["name"] for cause in together[-1]["causes"]] == ["udm", "amf", "smf"]
+    assert together[-1]["text"] == (
+        "3 machines, likely because of machine udm, on which 2 of the others depend; first: cpu on amf is high"
+    )
+
+
+def test_incidents_that_turn_out_to_be_one_become_one():
+    """Front and database are strange; then the cart, which stands between them."""
+    front, db, cart = novelty("front", 100, needs=["cart"]), novelty("db", 110), novelty("cart", 120, needs=["db"])
+    found = emitted(front, db, cart)
+    assert lives(found) == [["start", "update"], ["start", "end"]]
+    whole, part = found[-1], found[-2]
+    assert (part["merged_into"], part["text"]) == (whole["id"], f"a part of incident {whole['id']}: cpu on db is high")
+    assert ([member["machine"] for member in whole["members"]], whole["novelties"]) == (["front", "db", "cart"], 3)
+
+
+def test_incidents_of_one_time_become_one_before_anybody_hears_of_them():
+    found = emitted(novelty("a", 100, needs=["c"]), novelty("b", 100), novelty("c", 100, needs=["b"]))
+    assert [(record["phase"], record["machines"]) for record in found] == [("start", 3)]
+
+
+def test_an_incident_of_long_windows_takes_others_for_two_of_them():
+    def long(machine, second):
+        return novelty(machine, second, hypervisor="hv-1") | {"window_seconds": 300.0}
+
+    near, far = (emitted(long("vm-1", 1000), long("vm-2", 1000 + after)) for after in (599, 600))
+    assert (len({record["id"] for record in near}), len({record["id"] for record in far})) == (1, 2)
+
+
+def test_a_state_of_0_2_0_goes_on():
+    """Its members lack what causes are judged by now."""
+    state, _ = fold(None, log_of(novelty("vm-1", 100, hypervisor="hv-1"), until=110), PARTITIONS)
+    packed = unpack(state)[0]
+    ours = ("workload", "depends_on", "window", "strength", "passed_on", "is_demand", "evidence")
+    for member in packed["open"][0]["members"]:
+        for name in ours:
+            del member[name]
+    incidents = Incidents(PARTITIONS, pack(packed, {}))
+    more = [(partition_of("vm-2"), orjson.dumps(novelty("vm-2", 120, hypervisor="hv-1")))]
+    more += [(partition, watermark(120 * SECOND)) for partition in range(PARTITIONS)]
+    (update,) = fold(incidents.dump(), more, PARTITIONS)[1]
+    assert (update["phase"], update["machines"]) == ("update", 2)
+    SCHEMA.validate(update)
 
 
 def test_a_state_of_another_version_is_refused_with_what_to_do():

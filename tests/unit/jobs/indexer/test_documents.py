@@ -85,6 +85,7 @@ NOVELTY = {
     "machine": "vm-1",
     "inventory": STATISTICS["inventory"],
     "peers": {"machines": 20, "hypervisor": 4, "site": 20, "tenant": 10, "role": 5},
+    "depends_on": ["db-1"],
     "seen_before": True,
     "series": "cpu",
     "name": "cpu",
@@ -126,7 +127,16 @@ INCIDENT = {
     "novelties": 1,
     "verdicts": ["anomaly"],
     "score": 14.5,
-    "causes": [{"kind": "machine", "name": "vm-1", "likelihood": 2.0, "affected": 1, "machines": 1}],
+    "causes": [
+        {
+            "kind": "machine",
+            "name": "vm-1",
+            "likelihood": 2.0,
+            "affected": 1,
+            "machines": 1,
+            "because": [{"evidence": "deviation", "weight": 2.0, "text": "cpu is 0.9, expected 0.5"}],
+        }
+    ],
     "members": [
         {
             "novelty": "n1",
@@ -137,8 +147,11 @@ INCIDENT = {
             "score": 14.5,
         }
     ],
+    "merged_into": "i0",
     "text": "cpu on vm-1 is 0.9",
 }
+
+INCIDENT_FIELDS = ("phase", "machines", "novelties", "verdicts", "score", "causes", "merged_into", "text")
 
 REJECTED = {
     "id": "telemetry.lines-0-7",
@@ -277,7 +290,7 @@ def test_an_incident_starts():
     (document,) = incidents(INCIDENT).values()
     assert document == {
         "@timestamp": 20_000,
-        **{name: INCIDENT[name] for name in ("phase", "machines", "novelties", "verdicts", "score", "causes", "text")},
+        **{name: INCIDENT[name] for name in INCIDENT_FIELDS},
         "members": [
             {"novelty": "n1", "machine": "vm-1", "verdict": "anomaly", "series": "cpu", "since": 20_000, "score": 14.5}
         ],

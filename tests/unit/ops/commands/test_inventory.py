@@ -8,9 +8,9 @@ from infra.errors import UserError
 from jobs.enrichment.inventory import parse_fact
 from ops.commands.inventory import _entry, _rows
 
-CSV = """machine,type,site,hypervisor,tenant,role,valid_from,valid_to
-vm-1,virtual,lund,node-3,acme,web,2026-01-01T00:00:00Z,2026-02-01T00:00:00+01:00
-node-3,physical,lund,,,compute,,
+CSV = """machine,type,site,hypervisor,tenant,role,depends_on,valid_from,valid_to
+vm-1,virtual,lund,node-3,acme,web,db-1; cache,2026-01-01T00:00:00Z,2026-02-01T00:00:00+01:00
+node-3,physical,lund,,,compute,,,
 """
 RECORDS = [
     {
@@ -20,6 +20,7 @@ RECORDS = [
         "hypervisor": "node-3",
         "tenant": "acme",
         "role": "web",
+        "depends_on": ["db-1", "cache"],
         "valid_from_unix_nano": 1767225600_000000000,
         "valid_to_unix_nano": 1769900400_000000000,
     },
@@ -39,9 +40,16 @@ def test_csv_and_json_give_the_same_records(tmp_path):
     assert records(table) == records(objects) == RECORDS
 
 
+def test_json_has_lists(tmp_path):
+    file = tmp_path / "machines.json"
+    file.write_text(json.dumps([{"machine": "vm-1", "depends_on": ["db-1", "cache"]}, {"machine": "vm-2"}]))
+    assert records(file) == [{"machine": "vm-1", "depends_on": ["db-1", "cache"]}, {"machine": "vm-2"}]
+
+
 def test_enrichment_reads_what_load_writes():
     machine, fact = parse_fact(json.dumps(RECORDS[0]).encode(), received_ms=7)
     assert (machine, fact["site"], fact["valid_from"]) == ("vm-1", "lund", 1767225600_000000000)
+    assert fact["depends_on"] == ["db-1", "cache"]
     assert fact["known_from"] == 7_000_000
 
 
@@ -52,6 +60,8 @@ def test_enrichment_reads_what_load_writes():
         ("machine,type\n,virtual\n", "row 1: machine"),
         ("machine,type\nvm-1,virtual\nvm-2,cloud\n", "row 2: type"),
         ("machine,valid_from\nvm-1,yesterday\n", "row 1: valid_from"),
+        (f"machine,depends_on\nvm-1,{';'.join(['db-1'] * 101)}\n", "row 1: depends_on"),
+        (f"machine,depends_on\nvm-1,{'d' * 4_001}\n", "row 1: depends_on=.*: at most 4000 characters"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path, text, fault):
