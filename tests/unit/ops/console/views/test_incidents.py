@@ -14,7 +14,14 @@ INCIDENT = {
     "score": 41.5,
     "causes": [
         {"kind": "hypervisor", "name": "hv-02", "likelihood": 3.25, "affected": 2, "machines": 5},
-        {"kind": "machine", "name": "vm-03", "likelihood": 1.5, "affected": 1, "machines": 1},
+        {
+            "kind": "machine",
+            "name": "vm-03",
+            "likelihood": 1.5,
+            "affected": 1,
+            "machines": 1,
+            "because": [{"evidence": "deviation", "weight": 4.615, "text": "vm-03 has sent nothing for 30 s"}],
+        },
     ],
     "members": [
         {"novelty": "n1", "machine": "vm-03", "verdict": "silence", "since": STARTED, "score": 41.5},
@@ -71,6 +78,7 @@ def test_a_page_has_causes_and_members_with_what_their_novelties_say(browser, on
     assert "cpu on vm-04 stays near 97" in page
     assert "10 to 20" in page
     assert "3.25" in page
+    assert "4.615: vm-03 has sent nothing for 30 s" in page
 
 
 def test_an_incident_that_is_not_there_is_said(browser):
@@ -85,6 +93,7 @@ def test_without_incidents_the_page_says_so(browser):
 def test_what_telemetry_says_is_escaped(browser, sources):
     member = {"novelty": "n1", "machine": MARKUP, "verdict": MARKUP, "series": MARKUP, "since": STARTED, "score": 1}
     cause = {"kind": MARKUP, "name": MARKUP, "likelihood": 1.0, "affected": 1, "machines": 1}
+    cause["because"] = [{"evidence": MARKUP, "weight": 1.0, "text": MARKUP}]
     hostile = INCIDENT | {"text": MARKUP, "verdicts": [MARKUP], "causes": [cause], "members": [member]}
     identity = '"><script>x'
     sources.found = {"incidents": hits((identity, hostile)), "novelties": hits(("n1", NOVELTY | {"text": MARKUP}))}
