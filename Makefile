@@ -143,6 +143,7 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
 	$(COMPILE) tests/bench/flink/requirements.in -o tests/bench/flink/requirements.lock
+	$(BIN)/python -c "from infra import jars; jars.lock()"
 
 .PHONY: bench
 bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine

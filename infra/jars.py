@@ -1,9 +1,14 @@
-"""Fetch the JVM parts by Maven into the data folder, once per version of their poms, and build `kappa.jar` there."""
+"""Fetch the JVM parts by Maven into the data folder, once per version of their poms, and build our own jars there.
+
+`checksums.txt`, beside the poms, has the SHA-256 of each file that is fetched, as sha256sum writes it: another one is
+not used. `make lock` writes it.
+"""
 
 import fcntl
 import hashlib
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,13 +22,16 @@ from infra.settings import load_settings
 Part = Literal["spark", "kafka", "elasticsearch", "flink"]
 
 POMS = Path(__file__).parent / "jars"
+_CHECKSUMS = "checksums.txt"
 PARTS: tuple[Part, ...] = ("spark", "kafka", "elasticsearch")
-# The Maven project of our own classes, whose jar goes along with Spark's.
+# The Maven projects of our own classes: of a jar that goes along with Spark's, and of a plugin of Elasticsearch.
 JVM = Path(__file__).parents[1] / "connectors" / "jvm"
+PLUGIN = Path(__file__).parent / "local" / "plugin"
+OWN: dict[Part, Path] = {"spark": JVM, "elasticsearch": PLUGIN}
 GOALS: dict[Part, str] = {
     "spark": "dependency:copy-dependencies",
     "kafka": "dependency:copy-dependencies",
-    "elasticsearch": "dependency:unpack",
+    "elasticsearch": "dependency:copy",
     "flink": "dependency:copy-dependencies",  # of the benchmark
 }
 
@@ -43,7 +51,7 @@ def fetch(part: Part, jars: Path | None = None) -> Path:
     """The folder with the part's files; Maven runs only if its poms or our sources have changed since.
 
     Raises:
-        UserError: Maven is missing or failed.
+        UserError: Maven is missing or failed, or a file isn't the one that checksums.txt says.
     """
     folder = (jars or default_jars()) / part
     stamp = folder / ".stamp"
@@ -63,31 +71,104 @@ def _is_current(stamp: Path, digest: str) -> bool:
 
 def _digest(part: Part) -> str:
     poms = [POMS / "pom.xml", POMS / part / "pom.xml"]
-    own = [JVM / "pom.xml", *sorted((JVM / "src" / "main").rglob("*.java"))] if part == "spark" else []
-    return hashlib.sha256(b"".join(source.read_bytes() for source in (*poms, *own))).hexdigest()
+    own = [OWN[part] / "pom.xml", *sorted((OWN[part] / "src" / "main").rglob("*.*"))] if part in OWN else []
+    content = b"".join(source.read_bytes() for source in (*poms, *own) if source.is_file())
+    return hashlib.sha256(content + "".join(_checksums(part).values()).encode()).hexdigest()
 
 
 def _replace(part: Part, folder: Path, digest: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{part}-") as temporary:
-        fresh = Path(temporary) / part
-        _maven(f"could not fetch {part}", POMS / part / "pom.xml", GOALS[part], f"-DoutputDirectory={fresh}")
+        fresh, build = Path(temporary) / part, Path(temporary) / "build"
+        _download(part, fresh)
+        _verify(part, fresh)
         if part == "spark":
-            build_jar(JVM, Path(temporary) / "build").rename(fresh / "kappa.jar")
+            build_jar(JVM, build).rename(fresh / "kappa.jar")
+        if part == "elasticsearch":
+            _install_plugin(_unpacked(next(fresh.glob("*.zip"))), build)
         (fresh / ".stamp").write_text(digest)
         if folder.exists():
             shutil.move(folder, Path(temporary) / "old")
         fresh.rename(folder)
 
 
-def build_jar(project: Path, target: Path) -> Path:
-    """`kappa.jar` of the Maven project in `project`, built in the folder `target`; the same bytes of the same source.
+def _download(part: Part, folder: Path) -> None:
+    _maven(f"could not fetch {part}", POMS / part / "pom.xml", GOALS[part], f"-DoutputDirectory={folder}")
+
+
+def _verify(part: Part, folder: Path) -> None:
+    """Raises UserError if the files are others than those that checksums.txt names."""
+    known = _checksums(part)
+    found = {file.name: _sha256(file) for file in sorted(folder.iterdir()) if file.is_file()}
+    for name in sorted(known.keys() | found.keys()):
+        if known.get(name) != found.get(name):
+            raise UserError(
+                f"{part}/{name}: has the SHA-256 {found.get(name, 'of no file')}, {_CHECKSUMS} says "
+                f"{known.get(name, 'that there is no such file')}: somebody has changed it; after a change of a "
+                "version run `make lock`"
+            )
+
+
+def _checksums(part: Part) -> dict[str, str]:
+    """The SHA-256 of each file of a part, by the file's name."""
+    lines = (line.split() for line in (POMS / _CHECKSUMS).read_text().splitlines())
+    return {path.partition("/")[2]: digest for digest, path in lines if path.startswith(f"{part}/")}
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def lock() -> None:
+    """Write checksums.txt anew, of what Maven gives now."""
+    lines = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for part in GOALS:
+            folder = Path(temporary) / part
+            _download(part, folder)
+            lines += [f"{_sha256(file)}  {part}/{file.name}\n" for file in sorted(folder.iterdir()) if file.is_file()]
+    (POMS / _CHECKSUMS).write_text("".join(lines))
+
+
+def build_jar(project: Path, target: Path, *properties: str) -> Path:
+    """The jar of the Maven project in `project`, built in the folder `target`; the same bytes of the same source.
 
     Raises:
         UserError: Maven is missing, or the source doesn't compile; says where.
     """
     # Not the phase `package`: that would fetch what the project's tests need.
-    _maven("could not build kappa.jar", project / "pom.xml", "compiler:compile", "jar:jar", f"-Dtarget={target}")
-    return target / "kappa.jar"
+    arguments = ("compiler:compile", "jar:jar", f"-Dtarget={target}", *properties)
+    _maven(f"could not build the jar of {project.name}", project / "pom.xml", *arguments)
+    return next(target.glob("*.jar"))
+
+
+def _unpacked(archive: Path) -> Path:
+    """The folder that an archive has unpacked into, beside it; the archive is gone."""
+    with zipfile.ZipFile(archive) as packed:
+        for entry in packed.infolist():
+            path = Path(packed.extract(entry, archive.parent))
+            if mode := entry.external_attr >> 16:
+                path.chmod(mode & 0o777)
+    archive.unlink()
+    return next(path for path in archive.parent.iterdir() if path.is_dir())
+
+
+def _install_plugin(server: Path, build: Path) -> None:
+    """Put our plugin into an Elasticsearch."""
+    folder = server / "plugins" / "kappa-security-analysis"
+    folder.mkdir()
+    build_jar(PLUGIN, build, f"-Dlib={server / 'lib'}").rename(folder / "kappa-security-analysis.jar")
+    version = server.name.removeprefix("elasticsearch-")
+    properties = {
+        "name": folder.name,
+        "description": "What the minimal server lacks for users, roles and API keys",
+        "version": version,
+        "elasticsearch.version": version,
+        "java.version": "17",
+        "classname": "kappa.SecurityAnalysis",
+    }
+    lines = (f"{key}={value}\n" for key, value in properties.items())
+    (folder / "plugin-descriptor.properties").write_text("".join(lines))
 
 
 def _maven(failure: str, pom: Path, *arguments: str) -> None:

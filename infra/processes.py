@@ -36,20 +36,25 @@ def signals_delayed() -> Iterator[None]:
             signal.raise_signal(each)
 
 
-def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Run a command; returns exit code and output (stdout and stderr). An exception meanwhile kills the command."""
+def run(
+    command: Sequence[str | Path], environment: Mapping[str, str] | None = None, given: str | None = None
+) -> tuple[int, str]:
+    """Run a command that reads `given`; returns exit code and output (stdout and stderr).
+
+    An exception meanwhile kills the command.
+    """
     process = None
     try:
         with signals_delayed():
             process = subprocess.Popen(
                 command,
                 env=os.environ | (environment or {}),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
-        output, _ = process.communicate()
+        output, _ = process.communicate(given)
     except BaseException:
         if process:
             process.kill()

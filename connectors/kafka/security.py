@@ -8,11 +8,18 @@ from typing import Any, Literal, Self
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from pydantic import FilePath, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 
 from connectors.kafka.refusals import Login, renew_logins_by
 from infra.errors import UserError
 from infra.settings import describe
+
+SECRETS = "KAPPA_SECRETS"  # names the folder
 
 
 class KafkaSecurity(BaseSettings):
@@ -22,7 +29,7 @@ class KafkaSecurity(BaseSettings):
     variable, in the folder KAPPA_SECRETS.
     """
 
-    model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore", secrets_dir=os.environ.get("KAPPA_SECRETS"))
+    model_config = SettingsConfigDict(env_prefix="KAPPA_", extra="ignore")
 
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
@@ -31,6 +38,20 @@ class KafkaSecurity(BaseSettings):
     kafka_ssl_ca: FilePath | None = None  # default: the system's
     kafka_ssl_certificate: FilePath | None = None
     kafka_ssl_key: FilePath | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, environment, files, in this order; the folder of the files is looked up anew each time."""
+        assert isinstance(file_secret_settings, SecretsSettingsSource)
+        file_secret_settings.secrets_dir = file_secret_settings.secrets_dir or os.environ.get(SECRETS)
+        return init_settings, env_settings, file_secret_settings
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

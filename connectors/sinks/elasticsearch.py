@@ -7,11 +7,13 @@ until the document at fault is alone. The sink uses only what Elasticsearch's mi
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import orjson
+from elastic_transport.client_utils import DEFAULT
 from elasticsearch import Elasticsearch, OrjsonSerializer
 
 from connectors.sinks.elasticsearch_errors import (
@@ -22,6 +24,7 @@ from connectors.sinks.elasticsearch_errors import (
     classified_errors,
     reason_of,
 )
+from connectors.sinks.elasticsearch_login import Identity, Login, node_class
 from infra.errors import UserError
 
 CHUNK_DOCUMENTS = 2_000
@@ -73,8 +76,10 @@ class Found:
     document: dict[str, Any]
 
 
-def connect(url: str, **identity: Any) -> Elasticsearch:
-    """A client that doesn't retry by itself; `identity` are credentials, as options of elasticsearch-py's client.
+def connect(
+    url: str, identity: Identity = MappingProxyType({}), renew: Callable[[], Identity] | None = None
+) -> Elasticsearch:
+    """A client that doesn't retry by itself. `identity` says who it is; `renew` is asked when the server refuses it.
 
     Raises:
         UserError: `url` has no scheme, host or port.
@@ -85,7 +90,8 @@ def connect(url: str, **identity: Any) -> Elasticsearch:
             max_retries=0,
             request_timeout=REQUEST_SECONDS,
             serializer=OrjsonSerializer(),
-            **identity,
+            node_class=node_class(Login(identity, renew or (lambda: identity))),
+            ca_certs=identity.get("ca_certs", DEFAULT),
         )
     except ValueError as error:
         raise UserError(f"elasticsearch_url={url!r}: {error}") from error

@@ -1,10 +1,12 @@
 """What ageing asks of Elasticsearch: only what its minimal server has, too, so no ILM and no data streams."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from elasticsearch import BadRequestError, Elasticsearch
+from elasticsearch import BadRequestError, Elasticsearch, NotFoundError
 
 from connectors.sinks.elasticsearch_errors import Unavailable, detail
 from infra.errors import UserError
@@ -12,6 +14,7 @@ from infra.errors import UserError
 T = TypeVar("T")
 Call = Callable[[Callable[[], Any]], Any]  # runs a request: once, or until it succeeds (Retry)
 
+DIGEST = "kappa"  # of a template, in its own metadata: Elasticsearch gives a template back in another form
 EXISTS = "resource_already_exists_exception"
 NAME_TAKEN = "invalid_alias_name_exception"
 
@@ -31,8 +34,22 @@ class IndexAdmin:
         self._client, self._call = client.indices, call
 
     def put_template(self, name: str, template: Mapping[str, Any]) -> None:
-        """Put an index template: it also holds for an index that a write makes after its deletion."""
-        self._call(lambda: self._client.put_index_template(name=name, **template))
+        """Put an index template, unless it is there: it also holds for an index that a write makes after its deletion.
+
+        Where an operator has put it, a right to look is enough.
+        """
+        digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()
+        marked = {**template, "_meta": {**template.get("_meta", {}), DIGEST: digest}}
+        if self._call(lambda: self._digest_of(name)) != digest:
+            self._call(lambda: self._client.put_index_template(name=name, body=marked))
+
+    def _digest_of(self, name: str) -> str | None:
+        try:
+            (found,) = self._client.get_index_template(name=name)["index_templates"]
+        except NotFoundError:
+            return None
+        digest: str | None = found["index_template"].get("_meta", {}).get(DIGEST)
+        return digest
 
     def create(self, index: str, aliases: Iterable[str]) -> None:
         """Create an index with these aliases, unless it exists.

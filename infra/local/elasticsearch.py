@@ -1,8 +1,10 @@
 """A real one-node Elasticsearch from Elastic's minimal server package."""
 
+import base64
 import json
 import os
 import shutil
+import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -10,7 +12,10 @@ from pathlib import Path
 from infra.errors import UserError
 from infra.jars import default_jars, fetch
 from infra.jdk import ELASTICSEARCH_JAVA, find_jdk
+from infra.local.certificates import write_private
+from infra.local.identities import ELASTIC, Identities
 from infra.local.server import Server
+from infra.processes import run
 
 NOBODY = 65534
 
@@ -29,19 +34,31 @@ AS_NOBODY = (
 
 
 class Elasticsearch(Server):
-    """A one-node Elasticsearch on loopback; it takes `port` for HTTP and the next one for its transport protocol."""
+    """A one-node Elasticsearch on loopback; it takes `port` for HTTP and the next one for its transport protocol.
+
+    With `identities` it speaks HTTPS, and asks who a client is.
+    """
 
     flag = "--elasticsearch-port"
 
-    def __init__(self, home: Path, port: int, *, heap: str = "512m", jars: Path | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        port: int,
+        *,
+        heap: str = "512m",
+        jars: Path | None = None,
+        identities: Identities | None = None,
+    ) -> None:
         self.port = port
         self.heap = heap
         self.jars = jars or default_jars()
+        self.identities = identities
         super().__init__("elasticsearch", home, (port, port + 1))
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.identities else 'http'}://127.0.0.1:{self.port}"
 
     def check(self) -> None:
         find_jdk(ELASTICSEARCH_JAVA, "Elasticsearch")
@@ -64,10 +81,17 @@ class Elasticsearch(Server):
             "ES_PATH_CONF": str(configuration),
             "ES_TMPDIR": str(self.folder / "tmp"),
         }
+        if self.identities:
+            self._write_secrets(self.identities, configuration, environment)
         return [*self._as_user(), distribution / "bin" / "elasticsearch"], environment
 
     def settings(self) -> dict[str, object]:
-        """The node's configuration: one node, loopback only, no security."""
+        """The node's configuration: one node, loopback only."""
+        encryption = {
+            "xpack.security.http.ssl.enabled": True,
+            "xpack.security.http.ssl.key": "http.key",
+            "xpack.security.http.ssl.certificate": "http.crt",
+        }
         return {
             "cluster.name": "kappa",
             "node.name": "kappa",
@@ -77,7 +101,8 @@ class Elasticsearch(Server):
             "http.port": self.port,
             "transport.port": self.ports[1],
             "discovery.type": "single-node",
-            "xpack.security.enabled": False,
+            "xpack.security.enabled": self.identities is not None,
+            **(encryption if self.identities else {}),
             "xpack.security.autoconfiguration.enabled": False,
             "cluster.routing.allocation.disk.threshold_enabled": False,
         }
@@ -85,10 +110,35 @@ class Elasticsearch(Server):
     def ready(self) -> bool:
         """Whether the cluster answers and holds all its primary shards."""
         try:
-            with urllib.request.urlopen(f"{self.address}/_cluster/health", timeout=2) as answer:
+            request = urllib.request.Request(f"{self.address}/_cluster/health", headers=self._login())
+            with urllib.request.urlopen(request, timeout=2, context=self._trust()) as answer:
                 return json.load(answer)["status"] in ("yellow", "green")
         except (urllib.error.URLError, OSError):
             return False
+
+    def _login(self) -> dict[str, str]:
+        if self.identities is None:
+            return {}
+        login = f"{ELASTIC}:{self.identities.elastic_password()}"
+        return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+    def _trust(self) -> ssl.SSLContext | None:
+        return ssl.create_default_context(cafile=str(self.identities.authority)) if self.identities else None
+
+    def _write_secrets(self, identities: Identities, configuration: Path, environment: dict[str, str]) -> None:
+        """The certificate with its key, and the password of the user `elastic`, which holds until it is changed."""
+        for name, content in zip(("http.crt", "http.key"), identities.certificate(self.name), strict=True):
+            write_private(configuration / name, content)
+        if (configuration / "elasticsearch.keystore").is_file():
+            return
+        tool = self._distribution() / "bin" / "elasticsearch-keystore"
+        code, output = run([tool, "create"], environment)
+        if not code:
+            code, output = run(
+                [tool, "add", "-x", "-f", "bootstrap.password"], environment, identities.elastic_password()
+            )
+        if code:
+            raise UserError(f"{self.name}: could not write its keystore: {output.strip().splitlines()[-1]}")
 
     def _distribution(self) -> Path:
         return next(fetch("elasticsearch", self.jars).glob("elasticsearch-*"))

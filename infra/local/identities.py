@@ -12,8 +12,10 @@ from pathlib import Path
 from infra.local.certificates import Authority, write_private
 
 ADMIN = "admin"  # may do everything
+ELASTIC = "elastic"  # the same, in Elasticsearch
 BROKER = "kafka"  # the name in the brokers' own certificate, by which they know each other
 PASSWORD = "kappa_kafka_sasl_password"
+ELASTIC_PASSWORD = "kappa_elasticsearch_password"
 
 
 class Identities:
@@ -47,7 +49,17 @@ class Identities:
         certificate, key = authority.issue(BROKER)
         write_private(self.broker, key + certificate)
         authority.save(self.folder)
-        self.add(ADMIN)
+        folder = self.add(ADMIN)
+        write_private(folder / "kappa_elasticsearch_user", ELASTIC.encode())
+        write_private(folder / ELASTIC_PASSWORD, secrets.token_urlsafe(24).encode())
+
+    def certificate(self, name: str) -> tuple[bytes, bytes]:
+        """A certificate for a server, and its key."""
+        return Authority.load(self.folder).issue(name)
+
+    def elastic_password(self) -> str:
+        """The password of Elasticsearch's administrator."""
+        return (self.user(ADMIN) / ELASTIC_PASSWORD).read_text()
 
     def user(self, name: str) -> Path:
         """The folder of a user, to be named by KAPPA_SECRETS."""
@@ -75,6 +87,7 @@ class Identities:
             "kappa_kafka_sasl_username": name,
             PASSWORD: secrets.token_urlsafe(24),
             "kappa_kafka_ssl_ca": str(self.authority),
+            "kappa_elasticsearch_ca": str(self.authority),
         }
         for file, content in settings.items():
             write_private(fresh / file, content.encode())

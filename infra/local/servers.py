@@ -60,7 +60,9 @@ class LocalServers:
             )
             for node in range(1, brokers + 1)
         ]
-        self.elasticsearch = Elasticsearch(self.home, elasticsearch_port, heap=elasticsearch_heap, jars=jars)
+        self.elasticsearch = Elasticsearch(
+            self.home, elasticsearch_port, heap=elasticsearch_heap, jars=jars, identities=self.identities
+        )
 
     @classmethod
     def of(cls, settings: InfraSettings) -> Self:

@@ -26,7 +26,7 @@ from jobs.indexer.indices import Indices
 from jobs.indexer.intake import Abandoned, Intake, Interrupted, next_offsets
 from jobs.indexer.outbox import Outbox
 from jobs.indexer.settings import IndexerSettings
-from jobs.runtime.settings import Settings
+from jobs.runtime.settings import Settings, present_identity
 
 DOCUMENTS = Counter("kappa_indexer_documents", "Documents written to Elasticsearch", ("index",))
 REFUSALS = Counter("kappa_indexer_refused", "Records or documents that could not be indexed: they are dead letters")
@@ -52,7 +52,7 @@ def run(settings: Settings, own: IndexerSettings, topics: TopicMap, stop: thread
     name = settings.query_of("indexer")
     kinds = {topic.name: topic.index for topic in topics.indexed if topic.index}
     lifecycles = own.lifecycles({*kinds.values()})
-    client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
+    client = connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity)
     intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:
         outbox = Outbox(settings.kafka_bootstrap, f"{name}.{settings.instance}", topics["events.rejected"].name, stop)

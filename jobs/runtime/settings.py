@@ -141,6 +141,14 @@ def load_settings(**flags: Any) -> Settings:
         raise UserError(describe(error, prefix="KAPPA_")) from None
 
 
+def present_identity() -> dict[str, Any]:
+    """Who this process is in Elasticsearch, as the environment and the files of secrets have it now."""
+    try:
+        return load_settings().elasticsearch_identity()
+    except UserError:  # a file is being replaced
+        return {}
+
+
 def load_storage_settings(**flags: Any) -> Settings:
     """The same, of a command that reads or writes what the jobs keep: checkpoints, savepoints, tables.
 

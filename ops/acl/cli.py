@@ -1,4 +1,4 @@
-"""`kappa acl`: the rights that each job and person needs in Kafka: shows, prints, compares and applies them."""
+"""`kappa acl`: the rights that each job and person needs in Kafka and Elasticsearch: prints and applies them."""
 
 import json
 import sys
@@ -12,16 +12,17 @@ from rich.table import Table
 
 from connectors.kafka.access import reach
 from connectors.kafka.security import load_security
+from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import LIVE, load_topics
 from jobs.runtime.settings import Settings, load_settings
 from jobs.table import JOBS
-from ops.acl import broker
+from ops.acl import broker, elasticsearch
 from ops.acl.broker import Difference
 from ops.acl.principals import Generation, Rights, by_resource, principals
 from ops.acl.render import commands, strimzi
 from ops.replay.registry import Registry
 
-app = typer.Typer(help="The rights that each job and person needs in Kafka.", no_args_is_help=True)
+app = typer.Typer(help="The rights that each job and person needs.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 200)
 
 
@@ -31,6 +32,7 @@ class Form(StrEnum):
     COMMANDS = "commands"
     STRIMZI = "strimzi"
     JSON = "json"
+    ELASTICSEARCH = "elasticsearch"
 
 
 Generations = Annotated[list[str], typer.Option("--generation", help="Of these generations; may be repeated.")]
@@ -41,7 +43,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command("print")
 def print_rights(
-    form: Annotated[Form, typer.Option("--as", help="For Kafka's tools, for Strimzi's operator, or for a program.")],
+    form: Annotated[
+        Form, typer.Option("--as", help="For Kafka's tools, Strimzi's operator, a program; or Elasticsearch's roles.")
+    ],
     generation: Generations = [LIVE],  # noqa: B006
     trial: Trial = False,
     cluster: Annotated[str, typer.Option(help="Name of Strimzi's Kafka.")] = "kafka",
@@ -52,7 +56,9 @@ def print_rights(
     """
     settings = load_settings()
     found = _needed(settings, _unplanned(settings, generation), trial=trial)
-    if form is Form.STRIMZI:
+    if form is Form.ELASTICSEARCH:
+        typer.echo(elasticsearch.as_json(_roles(settings), settings.principal_prefix))
+    elif form is Form.STRIMZI:
         typer.echo(strimzi(found, settings.principal_prefix, cluster), nl=False)
     elif form is Form.COMMANDS:
         typer.echo("\n".join(commands(found, settings.principal_prefix, settings.kafka_bootstrap)))
@@ -101,6 +107,32 @@ def apply(
         broker.delete(admin, found)
     _show(found, as_json=as_json)
     raise typer.Exit(not prune and any(one.superfluous for one in found))
+
+
+@app.command()
+def keys(
+    users: Annotated[Path, typer.Argument(help="The folder of users (KAPPA_IDENTITIES).")],
+    expires: Annotated[str | None, typer.Option(help="After so long, such as 90d. [never]")] = None,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the former keys.")] = False,
+) -> None:
+    """Make an API key of Elasticsearch for each user that needs one, and put the templates of the indices.
+
+    Whoever still has a former key that was revoked waits until it has read the new one.
+
+    Example: kappa acl keys .kappa/security/users --expires 90d
+    """
+    settings = load_settings()
+    client = connect(settings.elasticsearch_url, settings.elasticsearch_identity())
+    elasticsearch.put_templates(client, load_topics(settings.topics_file))
+    made = list(elasticsearch.make_keys(client, _roles(settings), settings, users, expires))
+    for name, identity in made:
+        console.print(f"{name}: key {identity}", highlight=False)
+    if revoke:
+        console.print(f"{elasticsearch.revoke_former(client, made)} former keys revoked", highlight=False)
+
+
+def _roles(settings: Settings) -> elasticsearch.Roles:
+    return elasticsearch.roles(load_topics(settings.topics_file), small=settings.profile == "small")
 
 
 def _needed(settings: Settings, generations: dict[str, Generation], *, trial: bool) -> Rights:

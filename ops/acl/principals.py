@@ -24,16 +24,17 @@ from jobs.table import JOBS
 
 SMALL = "jobs"  # the one process of the profile `small`
 OPERATOR, ADMINISTRATOR = "operator", "administrator"
+SIMULATOR, HOST = "simulator", "host"
 # Who uses the commands that `written_by` of a topic may name.
 COMMANDS = {
     "kappa detector": OPERATOR,
     "kappa inventory": OPERATOR,
     "kappa rejected": OPERATOR,
     "kappa replay": ADMINISTRATOR,
-    "kappa simulate": "simulator",
-    "kappa host": "host",
+    "kappa simulate": SIMULATOR,
+    "kappa host": HOST,
 }
-TRIALS = ("simulator",)  # needed where there is no telemetry of one's own
+TRIALS = (SIMULATOR,)  # needed where there is no telemetry of one's own
 NOBODY = "runtime"  # as a topic's writer: the topic is never written
 
 Rights = dict[str, frozenset[Right]]

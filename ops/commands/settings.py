@@ -15,6 +15,8 @@ from pydantic_settings import BaseSettings
 from rich.console import Console
 from rich.table import Table
 
+from connectors.kafka.security import SECRETS, KafkaSecurity
+
 app = typer.Typer()
 MASK = "********"
 _SECRET = re.compile(r"password|secret|token|api_?key|credential|jaas", re.IGNORECASE)
@@ -88,8 +90,8 @@ def _described(settings: BaseSettings, name: str) -> Setting:
 def _source(settings: BaseSettings, variable: str) -> str:
     if variable in os.environ:
         return "environment"
-    folder = settings.model_config.get("secrets_dir")
-    return "file" if folder and (Path(str(folder)) / variable.lower()).exists() else "default"
+    folder = os.environ.get(SECRETS) if isinstance(settings, KafkaSecurity) else None
+    return "file" if folder and (Path(folder) / variable.lower()).exists() else "default"
 
 
 def _type_name(annotation: Any) -> str:

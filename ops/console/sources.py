@@ -12,7 +12,7 @@ from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import TopicMap, load_topics
 from jobs.detector.control import TOPIC as CONTROL_TOPIC
 from jobs.detector.control import history as read_control
-from jobs.runtime.settings import Settings
+from jobs.runtime.settings import Settings, present_identity
 from jobs.table import JOBS
 from ops.console.reads import SharedReads, SourceDown
 from ops.console.settings import ConsoleSettings
@@ -56,7 +56,7 @@ class Sources:
         self._document_signs = SharedReads(ELASTICSEARCH, own.patience_seconds, 0)
         self._topic_signs = SharedReads(KAFKA, own.patience_seconds, 0)
         self._log = Log(settings.kafka_bootstrap)
-        self._client = connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
+        self._client = connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity)
 
     def lags(self) -> dict[str, int]:
         """Records that each query of the running jobs has not read yet, by the query's name."""

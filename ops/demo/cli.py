@@ -9,10 +9,10 @@ from typing import Annotated
 
 import orjson
 import typer
-from elasticsearch import Elasticsearch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from connectors.sinks.elasticsearch import connect
 from infra.errors import UserError
 from infra.settings import load_settings
 from ops.demo import demo as steps
@@ -32,6 +32,7 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Exit after the table: 1 if something was missed.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
     metrics_port: Annotated[int, typer.Option(help="First of the jobs' metrics ports.")] = 9400,
+    secured: Annotated[bool, typer.Option("--secured", help="With TLS, users and rights.")] = False,
 ) -> None:
     """Run the whole chain on real servers, with faults in a simulated cloud, and show what the chain found.
 
@@ -43,7 +44,7 @@ def demo(
     infra = load_settings()
     began = time.monotonic()
     try:
-        with steps.running(Demo.at(infra.home, infra.kafka_port, infra.elasticsearch_port, metrics_port)) as found:
+        with steps.running(Demo.at(infra, metrics_port, secured=secured)) as found:
             result = _run(found)
             show_result(console, result, time.monotonic() - began)
             _where(found)
@@ -65,7 +66,7 @@ def _run(demo: Demo) -> Result:
             steps.start_servers(demo, show)
         steps.start_feeds(demo)
         steps.start_chain(demo)
-        with Elasticsearch(demo.settings.elasticsearch_url) as client:
+        with connect(demo.settings.elasticsearch_url, demo.settings.elasticsearch_identity()) as client:
             observer = DemoObserver(demo, client)
             with stage("the jobs start", None) as show:
                 _await(lambda: _all_healthy(demo, show), demo, 180, "the jobs' start")

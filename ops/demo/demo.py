@@ -14,11 +14,15 @@ from pathlib import Path
 from elasticsearch import Elasticsearch
 
 from connectors.kafka import admin
+from connectors.kafka.security import SECRETS
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from infra.jars import default_jars
 from infra.local import LocalServers
+from infra.local.identities import ADMIN, Identities
+from infra.settings import InfraSettings
 from jobs.runtime.settings import Settings
+from ops.acl.principals import HOST, SIMULATOR
 from ops.launcher import applications, topics_of
 from ops.simulator.truth import WINDOW
 from ops.verify.observer import Observer, Result
@@ -50,20 +54,21 @@ class Demo:
     settings: Settings
     kafka_port: int
     elasticsearch_port: int
+    secured: bool = False
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, home: Path, kafka_port: int, elasticsearch_port: int, metrics_port: int) -> "Demo":
-        """A demo in a folder below `home`."""
-        folder = (home / "demo").resolve()
+    def at(cls, infra: InfraSettings, metrics_port: int, *, secured: bool) -> "Demo":
+        """A demo in a folder below home."""
+        folder = (infra.home / "demo").resolve()
         settings = Settings(
             home=folder,
-            kafka_bootstrap=f"127.0.0.1:{kafka_port}",
-            elasticsearch_url=f"http://127.0.0.1:{elasticsearch_port}",
+            kafka_bootstrap=f"127.0.0.1:{infra.kafka_port}",
+            elasticsearch_url=f"{'https' if secured else 'http'}://127.0.0.1:{infra.elasticsearch_port}",
             metrics_port=metrics_port,
             archive_trigger_seconds=15,
         )
-        return cls(folder, settings, kafka_port, elasticsearch_port)
+        return cls(folder, settings, infra.kafka_port, infra.elasticsearch_port, secured)
 
     @property
     def servers(self) -> LocalServers:
@@ -73,6 +78,7 @@ class Demo:
             kafka_port=self.kafka_port,
             elasticsearch_port=self.elasticsearch_port,
             jars=default_jars(),
+            secured=self.secured,
         )
 
     @property
@@ -116,31 +122,77 @@ def start_servers(demo: Demo, report: Report) -> None:
     demo.servers.down()
     shutil.rmtree(demo.home, ignore_errors=True)
     demo.log_of("jobs").parent.mkdir(parents=True)
-    demo.servers.up(lambda server, state: report(f"{server}: {state}"))
+    servers = demo.servers
+    servers.up(lambda server, state: report(f"{server}: {state}"))
+    if servers.identities:
+        _become_administrator(demo, servers.identities)
     admin.apply(admin.connect(demo.settings.kafka_bootstrap), demo.topics)
+    if servers.identities:
+        report("users and rights")
+        users = str(servers.identities.user(""))
+        _do(demo, "acl", "apply", "--trial", "--users", users)
+        _do(demo, "acl", "keys", users)
+
+
+def _become_administrator(demo: Demo, identities: Identities) -> None:
+    """From now on this process, which observes the chain, is the servers' administrator."""
+    os.environ[SECRETS] = str(identities.user(ADMIN))
+    demo.settings = Settings(**demo.settings.model_dump(exclude_unset=True))
 
 
 def start_chain(demo: Demo) -> None:
     """Start all jobs, as supervised processes."""
-    _start(demo, "jobs", "run", "all")
+    users = demo.servers.identities
+    _start(demo, "jobs", "run", "all", KAPPA_IDENTITIES=str(users.user("")) if users else None)
 
 
 def start_feeds(demo: Demo) -> None:
     """Start the simulated cloud with its faults, and the collector of this machine."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     duration = f"{SIMULATED_SECONDS}s"
-    _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", str(demo.truth_folder), *faults)
-    _start(demo, "host", "host")
+    truth = str(demo.truth_folder)
+    _start(demo, "simulate", "simulate", "--json", "--duration", duration, "--truth", truth, *faults, user=SIMULATOR)
+    _start(demo, "host", "host", user=HOST)
 
 
 def keep_feeding(demo: Demo) -> None:
     """Start a simulated cloud without faults, for after the first one has ended."""
-    _start(demo, "simulate-on", "simulate", "--json", "--truth", str(demo.home / "truth-on"))
+    _start(demo, "simulate-on", "simulate", "--json", "--truth", str(demo.home / "truth-on"), user=SIMULATOR)
 
 
-def _start(demo: Demo, name: str, *arguments: str) -> None:
-    environment = {
+def _start(demo: Demo, name: str, *arguments: str, user: str | None = None, **more: str | None) -> None:
+    with demo.log_of(name).open("ab") as log:
+        process = subprocess.Popen(
+            _command(*arguments),
+            env=_environment(demo, user) | {key: value for key, value in more.items() if value},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    demo.processes[name] = process
+
+
+def _do(demo: Demo, *arguments: str) -> None:
+    """Run a command to its end. Raises UserError, with its last line, if it fails."""
+    done = subprocess.run(
+        _command(*arguments), env=_environment(demo, None), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise UserError(done.stderr.strip().rpartition("\n")[2])
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ops.cli", *arguments]
+
+
+def _environment(demo: Demo, user: str | None) -> dict[str, str]:
+    """The variables of a process that runs as a user: the one of Kafka's users of that name, if there are any."""
+    users = demo.servers.identities
+    own = {SECRETS: str(users.user(f"{demo.settings.principal_prefix}{user}"))} if users and user else {}
+    return {
         **os.environ,
+        **own,
         "KAPPA_HOME": str(demo.home),
         "KAPPA_KAFKA_BOOTSTRAP": demo.settings.kafka_bootstrap,
         "KAPPA_ELASTICSEARCH_URL": demo.settings.elasticsearch_url,
@@ -148,12 +200,6 @@ def _start(demo: Demo, name: str, *arguments: str) -> None:
         "KAPPA_ARCHIVE_TRIGGER_SECONDS": str(demo.settings.archive_trigger_seconds),
         "KAPPA_JARS": str(default_jars()),
     }
-    with demo.log_of(name).open("ab") as log:
-        command = [sys.executable, "-m", "ops.cli", *arguments]
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    demo.processes[name] = process
 
 
 def healthy_applications(demo: Demo) -> list[str]:

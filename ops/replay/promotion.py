@@ -18,7 +18,7 @@ from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
 from jobs.indexer.index_names import index_of
-from jobs.runtime.settings import Settings
+from jobs.runtime.settings import Settings, present_identity
 from ops.replay import run, views
 from ops.replay.progress import CatchUp, Watched
 from ops.replay.registry import Promotion, Registry, write
@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 300.0  # the archive has a batch a minute, and may have just 
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
     """A client of the settings' Elasticsearch."""
-    return connect(settings.elasticsearch_url, **settings.elasticsearch_identity())
+    return connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity)
 
 
 def watch(name: str, registry: Registry, settings: Settings) -> Watched:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from connectors.sinks.elasticsearch import connect
 from infra.errors import UserError
-from jobs.runtime.settings import Settings, load_settings
+from jobs.runtime.settings import Settings, load_settings, present_identity
 from ops.verify.observer import Observer, Result
 from ops.verify.table import show
 
@@ -64,7 +64,7 @@ def _await(look: Callable[[bool], Result | None], deadline: float) -> Result:
 
 def _look(settings: Settings, truth: Path, seen: dict[str, float], last: bool) -> Result | None:
     """`_compare` with a new client: a kept connection could lead to a gateway that has no server."""
-    with connect(settings.elasticsearch_url, **settings.elasticsearch_identity()) as client:
+    with connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity) as client:
         return _compare(Observer(settings, truth, client, seen), last)
 
 

@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 from connectors.kafka.client import make_admin
 from connectors.kafka.security import KafkaSecurity
 from infra.jars import default_jars
+from infra.local.elasticsearch import Elasticsearch
 from infra.local.identities import ADMIN, Identities
 from infra.local.kafka import KafkaBroker
 from tests.integration.conftest import free_ports
@@ -142,3 +143,14 @@ def secured(tmp_path_factory):
     assert made.kappa("topics", "apply").code == 0
     yield made
     made.broker.stop()
+
+
+@pytest.fixture(scope="session")
+def secured_elasticsearch(secured):
+    """An Elasticsearch of the same users."""
+    home = secured.broker.folder.parent
+    server = Elasticsearch(home, free_ports(2), jars=default_jars(), identities=secured.identities)
+    server.spawn()
+    until(server.ready, 180, "the secured Elasticsearch is not ready")
+    yield server
+    server.stop()

@@ -1,4 +1,6 @@
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,13 +12,14 @@ import pytest
 from infra import jars
 from infra.errors import UserError
 
+EMPTY = hashlib.sha256(b"").hexdigest()
 FAKE_MAVEN = f"""#!{sys.executable}
 import pathlib, sys
 log = pathlib.Path(__file__).with_name("calls")
 log.write_text(log.read_text() + "x" if log.exists() else "x")
 target = next(a.split("=", 1)[1] for a in sys.argv if a.startswith("-DoutputDirectory="))
 pathlib.Path(target).mkdir()
-(pathlib.Path(target) / f"call-{{len(log.read_text())}}.jar").write_text("")
+(pathlib.Path(target) / "one.jar").write_text("")
 if log.with_name("broken").exists():
     print("[ERROR] Could not resolve x:y:1")
     sys.exit(1)
@@ -25,7 +28,7 @@ if log.with_name("broken").exists():
 
 @pytest.fixture
 def maven(tmp_path, monkeypatch):
-    """A fake `mvn` that leaves one jar, named by the number of calls so far; its poms are copies."""
+    """A fake `mvn` that leaves one empty jar and notes that it was called; its poms are copies."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "mvn").write_text(FAKE_MAVEN)
@@ -35,6 +38,7 @@ def maven(tmp_path, monkeypatch):
     for pom in (poms / "pom.xml", poms / "kafka" / "pom.xml"):
         pom.parent.mkdir(exist_ok=True)
         pom.write_text("<project/>")
+    (poms / "checksums.txt").write_text(f"{EMPTY}  kafka/one.jar\n{EMPTY}  spark/other.jar\n")
     monkeypatch.setattr(jars, "POMS", poms)
     return folder
 
@@ -48,15 +52,39 @@ def fetched(folder):
 
 
 def test_fetches_once(maven, tmp_path):
-    assert fetched(tmp_path / "jars") == ["call-1.jar"]
-    assert fetched(tmp_path / "jars") == ["call-1.jar"]
+    assert fetched(tmp_path / "jars") == fetched(tmp_path / "jars") == ["one.jar"]
+    assert (maven / "calls").read_text() == "x"
 
 
 @pytest.mark.parametrize("pom", ["pom.xml", "kafka/pom.xml"])
 def test_fetches_again_when_a_pom_changed(maven, tmp_path, pom):
     fetched(tmp_path / "jars")
     (tmp_path / "poms" / pom).write_text("<project><!-- newer --></project>")
-    assert fetched(tmp_path / "jars") == ["call-2.jar"]
+    assert fetched(tmp_path / "jars") == ["one.jar"]
+    assert (maven / "calls").read_text() == "xx"
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (f"{'0' * 64}  kafka/one.jar", f"kafka/one.jar: has the SHA-256 {EMPTY}, checksums.txt says {'0' * 64}"),
+        ("", f"kafka/one.jar: has the SHA-256 {EMPTY}, checksums.txt says that there is no such file"),
+        (
+            f"{EMPTY}  kafka/one.jar\n{EMPTY}  kafka/two.jar",
+            f"kafka/two.jar: has the SHA-256 of no file, checksums.txt says {EMPTY}",
+        ),
+    ],
+)
+def test_a_file_that_is_another_than_it_was_is_not_used(maven, tmp_path, known, said):
+    (tmp_path / "poms" / "checksums.txt").write_text(known)
+    with pytest.raises(UserError, match=re.escape(said)):
+        fetched(tmp_path / "jars")
+    assert not (tmp_path / "jars" / "kafka").exists()
+
+
+def test_the_real_checksums_name_every_part():
+    named = {line.split()[1].partition("/")[0] for line in (jars.POMS / "checksums.txt").read_text().splitlines()}
+    assert named == {*jars.GOALS}
 
 
 def test_a_failure_leaves_the_old_files_and_names_the_cause(maven, tmp_path):
@@ -65,7 +93,7 @@ def test_a_failure_leaves_the_old_files_and_names_the_cause(maven, tmp_path):
     (maven / "broken").touch()
     with pytest.raises(UserError, match="could not fetch kafka: Could not resolve x:y:1"):
         fetched(tmp_path / "jars")
-    assert names((tmp_path / "jars" / "kafka").glob("*.jar")) == ["call-1.jar"]
+    assert names((tmp_path / "jars" / "kafka").glob("*.jar")) == ["one.jar"]
     assert names(path for path in (tmp_path / "jars").iterdir() if path.is_dir()) == ["kafka"]
 
 
@@ -106,14 +134,14 @@ def test_a_fault_in_the_source_is_one_line_that_says_where(project, tmp_path):
     (broken,) = project.rglob("KafkaTask.java")
     broken.write_text(broken.read_text().replace("beginTransaction", "beginTransactions"))
     with pytest.raises(
-        UserError, match=r"could not build kappa.jar: .*KafkaTask.java:\[\d+,.*beginTransactions"
+        UserError, match=r"could not build the jar of jvm: .*KafkaTask.java:\[\d+,.*beginTransactions"
     ) as error:
         jars.build_jar(project, tmp_path / "build")
     assert "\n" not in str(error.value)
 
 
 def test_the_stamp_of_spark_follows_our_sources(project, monkeypatch):
-    monkeypatch.setattr(jars, "JVM", project)
+    monkeypatch.setitem(jars.OWN, "spark", project)
     before = jars._digest("spark")
     (source,) = project.rglob("Scrape.java")
     source.write_text(source.read_text() + "\n")

@@ -88,7 +88,7 @@ def test_java_gets_a_key_in_the_one_form_that_it_takes(pem):
 
 
 def test_a_password_that_is_changed_is_read_anew(tmp_path, monkeypatch):
-    monkeypatch.setitem(KafkaSecurity.model_config, "secrets_dir", str(tmp_path))
+    monkeypatch.setenv("KAPPA_SECRETS", str(tmp_path))
     files = {"security_protocol": "SASL_PLAINTEXT", "sasl_username": "kappa", "sasl_password": "old"}
     for name, content in files.items():
         (tmp_path / f"kappa_kafka_{name}").write_text(content)

@@ -15,7 +15,7 @@ def identities(tmp_path):
 
 
 def test_a_users_folder_is_all_that_a_client_needs(identities, monkeypatch):
-    monkeypatch.setitem(KafkaSecurity.model_config, "secrets_dir", str(identities.user("admin")))
+    monkeypatch.setenv("KAPPA_SECRETS", str(identities.user("admin")))
     assert KafkaSecurity().client() == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
