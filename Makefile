@@ -13,6 +13,8 @@ OTELCOL := build/otelcol/otelcol
 TOOLS := .kappa/tools
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE := ghcr.io/kappa/kappa:$(VERSION)
+# Each has its own Spark and servers, 2 GB; most of the time a test waits for one of them.
+TEST_PROCESSES := 2
 # What `make quality` measures, of what is there, and beside what
 KAPPA_SHARED ?= ../shared
 DATA ?= $(KAPPA_SHARED)/data
@@ -57,7 +59,7 @@ test: setup tools ## Lint, check types and imports, run the unit and integration
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest $(TEST_ARGS)
+	$(BIN)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(TEST_ARGS)
 
 .PHONY: test-charts
 test-charts: setup tools ## Lint the chart and compare its examples with their goldens; part of `make test`

@@ -15,7 +15,8 @@ from tests.spark import end_spark
 
 def free_ports(count: int) -> int:
     """The first of `count` neighbouring ports that nobody listens on."""
-    for first in range(23000 + os.getpid() % 5000, 65000 - count, count):
+    start = 23000 + os.getpid() * 40 % 8000  # apart from those of a test process beside this one
+    for first in range(start, 65000 - count, count):
         if all(_free(port) for port in range(first, first + count)):
             return first
     raise RuntimeError(f"no {count} neighbouring ports are free")
