@@ -41,7 +41,7 @@ def sent(monkeypatch):
     ]
     ruled = [(partition, control.suppress(Rule(machine="amf-*"))) for partition in (0, 1)]
     topics = {"novelties": found, "detector.control": ruled}
-    monkeypatch.setattr(control, "read_records", lambda _, topic: topics[topic])
+    monkeypatch.setattr(control, "read_records", lambda _, topic, begin=None: topics[topic])
     monkeypatch.setattr(control, "send", lambda _, topic, event, by: written.append((topic.name, event, by)))
     return written
 
