@@ -21,7 +21,10 @@ class Commands(LazyGroup):
         "acl": LazyCommand("ops.acl.cli", "The rights that each job and person needs in Kafka and Elasticsearch."),
         "inventory": LazyCommand("ops.commands.inventory", "Load and show the facts of machines."),
         "archive": LazyCommand("ops.commands.archive", "Maintain the Delta tables of the archive."),
-        "detector": LazyCommand("ops.commands.detector", "Give the detector feedback, resets and suppression rules."),
+        "detector": LazyCommand(
+            "ops.commands.detector",
+            "Give the detector feedback, resets and suppression rules; explain and backtest it.",
+        ),
         "notifier": LazyCommand("ops.commands.notifier", "Check a file of routes, see what it sends, send a test."),
         "rejected": LazyCommand("ops.commands.rejected", "Dead letters: list, show and retry them."),
         "simulate": LazyCommand("ops.simulator.cli", "Simulate a telco cloud with faults on demand."),

@@ -1,6 +1,6 @@
 """A topic as it stands: for comparisons, for commands, and for what a program must know before it starts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -17,11 +17,16 @@ _TAIL = -2000  # librdkafka's RD_KAFKA_OFFSET_TAIL_BASE, which its Python form l
 
 
 def read_topic(
-    bootstrap: str, topic: str, tail: int | None = None, begin: Mapping[Partition, int] | None = None
+    bootstrap: str,
+    topic: str,
+    tail: int | None = None,
+    begin: Mapping[Partition, int] | None = None,
+    partitions: Collection[int] | None = None,
 ) -> Iterator[Message]:
     """Every committed record up to the topic's present end, in order within a partition; none if it isn't there.
 
-    With `tail` only what stands at the last so many offsets of each partition; with `begin` from these offsets on.
+    With `tail` only what stands at the last so many offsets of each partition; with `begin` from these offsets on; with
+    `partitions` only of these.
 
     Raises UserError if no broker lets us in or this user may not see the topic, KafkaException if one fails for good.
     """
@@ -36,7 +41,7 @@ def read_topic(
         if found.error and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise UserError(no_right(f"topic {topic!r}"))
         first = OFFSET_BEGINNING if tail is None else _TAIL - tail
-        places = [(topic, number) for number in found.partitions]
+        places = [(topic, number) for number in found.partitions if partitions is None or number in partitions]
         consumer.assign([TopicPartition(*place, (begin or {}).get(place, first)) for place in places])
         yield from _until_end(consumer, len(places))
 

@@ -16,15 +16,23 @@ from jobs.detector import control
 from jobs.detector.control import Control
 from jobs.detector.rules import Rule
 from jobs.runtime.settings import Settings, load_settings
+from ops.backtest.cli import backtest, explain_novelty
 from ops.launcher import topics_of
 from ops.os_user import os_user
 
-app = typer.Typer(help="Tell the detector what is normal, and which novelties to suppress.", no_args_is_help=True)
+app = typer.Typer(
+    help="Say why a novelty was alerted, what other settings would do, what is normal, and what to suppress.",
+    no_args_is_help=True,
+)
 console = Console(width=None if sys.stdout.isatty() else 160)
 
 Bootstrap = Annotated[str | None, typer.Option(help="Kafka's addresses. [127.0.0.1:9092]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 By = Annotated[str, typer.Option(help="Who says it; novelties that it ends name this person.", show_default="OS user")]
+
+
+app.command("explain")(explain_novelty)
+app.command("backtest")(backtest)
 
 
 class Verdict(StrEnum):

@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 
 @contextmanager
-def own_map(bootstrap: str, **telemetry: object) -> Iterator[TopicMap]:
+def own_map(bootstrap: str, partitions: int = 1, **telemetry: object) -> Iterator[TopicMap]:
     """The whole map under a prefix, created on the broker; `telemetry` are changes of the collectors' topics."""
     prefix, declared = f"test-{uuid.uuid4().hex[:8]}.", load_topics()
     mapped = TopicMap(
         {
             key: topic.model_copy(
-                update={"name": prefix + topic.name, "partitions": 1, **(telemetry if topic.format else {})}
+                update={"name": prefix + topic.name, "partitions": partitions, **(telemetry if topic.format else {})}
             )
             for key, topic in declared.topics.items()
         }
