@@ -23,7 +23,7 @@ class Commands(LazyGroup):
         "archive": LazyCommand("ops.commands.archive", "Maintain the Delta tables of the archive."),
         "detector": LazyCommand(
             "ops.commands.detector",
-            "Give the detector feedback, resets and suppression rules; explain and backtest it.",
+            "Explain, backtest and correct the detector.",
         ),
         "notifier": LazyCommand("ops.commands.notifier", "Check a file of routes, see what it sends, send a test."),
         "rejected": LazyCommand("ops.commands.rejected", "Dead letters: list, show and retry them."),
