@@ -6,10 +6,12 @@ import orjson
 from pydantic_settings import BaseSettings
 
 from infra.contract.topics import TopicMap
+from jobs.detector.queryable import StateQuestion
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
 from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
+from jobs.runtime.queryable import Question
 from jobs.runtime.shard_state import Input, Opener, Output
 
 SCHEMA_VERSION = b"novelties/2"
@@ -46,4 +48,9 @@ class DetectorShard:
         return self.shard.dump()
 
 
-FOLD = Fold(_opener)
+def _questions(own: BaseSettings | None) -> tuple[Question, ...]:
+    assert isinstance(own, DetectorSettings)
+    return (StateQuestion(own).question(),)
+
+
+FOLD = Fold(_opener, questions=_questions)

@@ -19,6 +19,7 @@ from infra.contract.jobs import Job
 from infra.contract.topics import Topic, TopicMap
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import fold_partitions, fold_topic, to_records
+from jobs.runtime.queryable import Question
 from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
 from jobs.runtime.shard_state import Opener
@@ -108,6 +109,7 @@ class Query:
         each_batch: transforms a micro-batch before it is written; it may use what changes between micro-batches.
         watermarks: the topic for which it writes watermark records.
         trigger_seconds: the trigger interval.
+        questions: what can be asked of its state while it runs.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Query:
     trigger_seconds: float
     each_batch: BatchTransform | None = None
     watermarks: Topic | None = None
+    questions: Sequence[Question] = ()
 
     @property
     def job(self) -> str:
@@ -190,11 +193,13 @@ class Fold:
         whole_topic: whether all partitions are one shard, for a topic of few records; else each partition is a shard,
             and its results go to the partition of the same number.
         check: raises UserError if the state in a checkpoint doesn't fit; called before the query is made.
+        questions: makes what can be asked of its state while it runs, over HTTP.
     """
 
     opener: Callable[[BaseSettings | None, TopicMap], Opener]
     whole_topic: bool = False
     check: Callable[[Context, Checkpoint], None] | None = None
+    questions: Callable[[BaseSettings | None], Sequence[Question]] = lambda _: ()
 
     def check_settings(self, own: BaseSettings | None, topics: TopicMap) -> None:
         """Raises UserError if no shard can be opened with these settings."""
@@ -214,4 +219,5 @@ class Fold:
         folded = fold(rows, self.opener(context.own, context.topics))
         names = {key: context.topics[key].name for key in job.writes}
         records = to_records(folded, names, same_partition=not self.whole_topic)
-        return [Query(job.name, records, TransactionalSink, context.settings.trigger_seconds)]
+        questions = self.questions(context.own)
+        return [Query(job.name, records, TransactionalSink, context.settings.trigger_seconds, questions=questions)]

@@ -3,13 +3,16 @@
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+from urllib.parse import parse_qsl
 
+import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
 
 from infra.errors import UserError
+from jobs.runtime.queryable import InvalidQuestionError, NotHereError, NotKnownError, Questions
 from jobs.runtime.settings import Settings
 
 _LABELS = ("job", "query")
@@ -32,6 +35,12 @@ NOTED_ROWS = Counter(
 )
 REFUSED = Gauge(
     "kappa_application_refused", "1: it ended for what a person must decide, and stays down", ("application",)
+)
+ANSWER_SECONDS = Histogram(
+    "kappa_answer_seconds",
+    "Duration of an answer about the state",
+    ("path",),
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5),
 )
 SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of retried micro-batches that were committed before", ("job",))
 
@@ -84,17 +93,20 @@ def observe_watermark(job: str, watermark_ms: int) -> None:
     EVENT_TIME_LAG.labels(job).set_function(lambda: time.time() - watermark_ms / 1000)
 
 
+NOTHING = Questions()  # of a process whose jobs answer none
+
+
 class MetricsServer:
-    """Serves `/metrics` and `/healthz` on one port; a context manager.
+    """Serves `/metrics`, `/healthz`, and what can be asked of the jobs' state on one port; a context manager.
 
     `health` returns None for healthy (200), else the reason (503).
     """
 
-    def __init__(self, settings: Settings, health: Callable[[], str | None]) -> None:
+    def __init__(self, settings: Settings, health: Callable[[], str | None], questions: Questions = NOTHING) -> None:
         """Raises UserError if the port is taken."""
         address = settings.metrics_host, settings.metrics_port
         try:
-            self._server = ThreadingHTTPServer(address, _handler(health))
+            self._server = ThreadingHTTPServer(address, _handler(health, questions))
         except OSError as error:
             raise UserError(f"KAPPA_METRICS_PORT={settings.metrics_port}: {error.strerror}; choose another") from error
         self._server.daemon_threads = True
@@ -109,17 +121,21 @@ class MetricsServer:
         self._server.server_close()
 
 
-def _handler(health: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
+def _handler(health: Callable[[], str | None], questions: Questions) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            match self.path.split("?")[0]:
+            path, _, query = self.path.partition("?")
+            match path:
                 case "/metrics":
                     self._send(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
                 case "/healthz":
                     reason = health()
                     self._send(503 if reason else 200, f"{reason or 'ok'}\n".encode(), "text/plain")
+                case _ if path in questions.paths:
+                    self._send(*_answered(questions, path, dict(parse_qsl(query))), "application/json")
                 case _:
-                    self._send(404, b"/metrics or /healthz\n", "text/plain")
+                    known = ", ".join(["/metrics", "/healthz", *questions.paths])
+                    self._send(404, f"there are {known}\n".encode(), "text/plain")
 
         def _send(self, status: int, body: bytes, kind: str) -> None:
             self.send_response(status)
@@ -132,3 +148,17 @@ def _handler(health: Callable[[], str | None]) -> type[BaseHTTPRequestHandler]:
             """Log nothing: Prometheus scrapes every few seconds."""
 
     return Handler
+
+
+def _answered(questions: Questions, path: str, arguments: Mapping[str, str]) -> tuple[int, bytes]:
+    """The status and the JSON of an answer."""
+    try:
+        with ANSWER_SECONDS.labels(path).time():
+            return 200, orjson.dumps(questions.answer(path, arguments), option=orjson.OPT_SERIALIZE_NUMPY)
+    except InvalidQuestionError as error:
+        status, reason = 400, str(error)
+    except NotKnownError as error:
+        status, reason = 404, str(error)
+    except NotHereError as error:
+        status, reason = 503, str(error)
+    return status, orjson.dumps({"error": reason})

@@ -19,7 +19,7 @@ Parts = dict[str, bytes]  # by name
 Values = TypeVar("Values", bound=Mapping[str, Any])
 
 HEAD = "head"  # the part that says which others there are
-_VALUE, _COLUMN = "value/", "column/"
+VALUE, COLUMN = "value/", "column/"  # before the names of the other parts
 _NARROW = (np.int8, np.int16, np.int32)
 
 
@@ -47,6 +47,12 @@ class Packed(NamedTuple):
         held = np.frombuffer(self.data, self.narrow).astype(self.kind)
         return held if self.first is None else np.cumsum(np.insert(held, 0, self.first))
 
+    def column_or_view(self) -> NDArray[Any]:
+        """The same to be read only: no copy, unless it is kept more narrowly than it is."""
+        if self.first is None and self.kind == self.narrow:
+            return np.frombuffer(self.data, self.kind)
+        return self.column()
+
 
 def pack(header: Header, columns: Mapping[str, NDArray[Any] | Packed]) -> Parts:
     """Columns behind values that JSON can hold. One that is packed already keeps its bytes, the same object."""
@@ -55,8 +61,8 @@ def pack(header: Header, columns: Mapping[str, NDArray[Any] | Packed]) -> Parts:
     layout = [(name, *one[:-1]) for name, one in packed.items()]
     # Nobody reads the lengths any more, but the states of earlier versions have them.
     parts = {HEAD: orjson.dumps([[(name, len(value)) for name, value in values.items()], layout])}
-    parts |= {_VALUE + name: value for name, value in values.items()}
-    return parts | {_COLUMN + name: one.data for name, one in packed.items()}
+    parts |= {VALUE + name: value for name, value in values.items()}
+    return parts | {COLUMN + name: one.data for name, one in packed.items()}
 
 
 def unpack(parts: Mapping[str, bytes]) -> tuple[Header, Columns]:
@@ -68,9 +74,9 @@ def unpack(parts: Mapping[str, bytes]) -> tuple[Header, Columns]:
 def still_packed(parts: Mapping[str, bytes]) -> tuple[Header, dict[str, Packed]]:
     """The same, with columns as they are kept."""
     values, layout = orjson.loads(parts[HEAD])
-    header = {name: orjson.loads(parts[_VALUE + name]) for name, _ in values}
+    header = {name: orjson.loads(parts[VALUE + name]) for name, _ in values}
     packed = {
-        name: Packed(kind, narrow, length, first, parts[_COLUMN + name]) for name, kind, narrow, length, first in layout
+        name: Packed(kind, narrow, length, first, parts[COLUMN + name]) for name, kind, narrow, length, first in layout
     }
     return header, packed
 

@@ -23,6 +23,7 @@ from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context, Implementation, job_of
 from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.query import QueryRun
+from jobs.runtime.queryable import Questions
 from jobs.runtime.replay import check_condition
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
@@ -67,13 +68,19 @@ def run_application(
 
     copies = Copies()
 
+    questions = Questions()
+
     def start(spark: SparkSession, gate: Gate) -> Queries:
-        return copies.start([run for one in streaming for run in _runs(one, spark, topics, gate)])
+        runs = [run for one in streaming for run in _runs(one, spark, topics, gate)]
+        started = copies.start(runs)
+        for run in runs:
+            questions.open(spark, started[run.query.name], run.query.questions)
+        return started
 
     queries: Queries = {}
     refused: dict[str, str] = {}  # services that ended with a UserError, while the queries go on
     with (
-        MetricsServer(settings, lambda: unhealthy(queries, refused) if streaming else None),
+        MetricsServer(settings, lambda: unhealthy(queries, refused) if streaming else None, questions),
         ThreadPoolExecutor(len(services) or 1) as threads,
     ):
         running = [threads.submit(_serve, one, topics, stop, refused if streaming else None) for one in services]

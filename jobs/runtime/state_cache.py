@@ -6,7 +6,8 @@ folder a shard, in it a file for each part, and `index`, which says of which ver
 """
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -75,7 +76,7 @@ class StateCache:
 
     def _read(self, place: Place, held: _Held) -> _Held:
         folder = self.root / place.folder
-        version, files = orjson.loads((folder / _INDEX).read_bytes())
+        version, files = read_index(folder)
         parts = {
             name: held.cached.parts[name] if held.files.get(name) == file else (folder / file).read_bytes()
             for name, file in files.items()
@@ -99,6 +100,19 @@ class StateCache:
         fresh.replace(folder / _INDEX)
         self._held[place] = _Held(version, files, cached)
         _clean(folder, {_INDEX, *files.values()})
+
+
+def read_index(folder: Path) -> tuple[str, dict[str, str]]:
+    """The version of the state in a shard's folder, and the file of each part. Raises FileNotFoundError."""
+    version, files = orjson.loads((folder / _INDEX).read_bytes())
+    return version, files
+
+
+def shard_folders(root: Path, query: str) -> Iterator[tuple[int, Path]]:
+    """The number and the folder of each shard of a query that was folded on this machine."""
+    for folder in root.glob(f"shard-{query}-*"):
+        if (folder / _INDEX).exists():
+            yield int(re.sub(r".*-", "", folder.name)), folder
 
 
 def _clean(folder: Path, used: set[str]) -> None:

@@ -8,7 +8,9 @@ from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.job import Context, Fold
+from jobs.runtime.queryable import Question
 from jobs.runtime.shard_state import Opener
+from jobs.statistics.queryable import WindowsQuestion
 from jobs.statistics.settings import StatisticsSettings, Windows, load_windows
 from jobs.statistics.shard import Shard
 
@@ -41,4 +43,8 @@ def check_windows(windows: Windows, checkpoint: Checkpoint, generation: str) -> 
         )
 
 
-FOLD = Fold(_opener, check=_check)
+def _questions(own: BaseSettings | None) -> tuple[Question, ...]:
+    return (WindowsQuestion(_windows(own)).question(),)
+
+
+FOLD = Fold(_opener, check=_check, questions=_questions)

@@ -19,18 +19,23 @@ class Pulse:
     """Looks at the signs of all feeds twice a second, as long as a page is open."""
 
     def __init__(self, look: Callable[[], Signs], changed: Callable[[Collection[str]], None]) -> None:
-        """`changed` is told of the feeds that have changed, before the pages are."""
+        """`changed` is told of the feeds that have changed, or may have while nobody looked, before the pages are."""
         self._look, self._tell = look, changed
         self._signs: Signs = {}
         self._revisions: dict[str, int] = defaultdict(int)
-        self._beat = asyncio.Condition()
+        self._beat, self._beginning = asyncio.Condition(), asyncio.Lock()
         self._listeners = 0
         self._task: asyncio.Task[None] | None = None
 
     async def changes(self, feeds: Collection[str]) -> AsyncIterator[bool]:
-        """True each time one of the feeds has changed; False now and then while none does."""
+        """True each time one of the feeds has changed; False first, and now and then while none does.
+
+        What is read after the first False, and isn't followed by a True, is up to date.
+        """
         async with self._listening():
             seen = self._seen(feeds)
+            self._tell(feeds)
+            yield False
             while True:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_ALIVE_SECONDS), self._beat:
@@ -46,9 +51,11 @@ class Pulse:
     async def _listening(self) -> AsyncIterator[None]:
         self._listeners += 1
         STREAMS.set(self._listeners)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
         try:
+            async with self._beginning:
+                if self._task is None or self._task.done():
+                    self._signs = await run_in_threadpool(self._look)
+                    self._task = asyncio.create_task(self._run())
             yield
         finally:
             self._listeners -= 1
@@ -56,6 +63,7 @@ class Pulse:
 
     async def _run(self) -> None:
         while self._listeners:
+            await asyncio.sleep(PERIOD_SECONDS)
             signs = await run_in_threadpool(self._look)
             changed = [feed for feed, sign in signs.items() if self._signs.get(feed, sign) != sign]
             self._signs = signs
@@ -65,5 +73,3 @@ class Pulse:
                     self._revisions[feed] += 1
                 async with self._beat:
                     self._beat.notify_all()
-            await asyncio.sleep(PERIOD_SECONDS)
-        self._signs = {}

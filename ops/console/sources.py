@@ -1,9 +1,12 @@
 """What the console reads: Kafka, Elasticsearch and the `/metrics` of the jobs, by the project's own clients."""
 
+import urllib.error
 import urllib.request
 from collections.abc import Collection, Mapping
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
+import orjson
 from elasticsearch import NotFoundError
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -17,11 +20,11 @@ from jobs.table import JOBS
 from ops.console.reads import SharedReads, SourceDown
 from ops.console.settings import ConsoleSettings
 from ops.dead_letters import OriginalLostError, read_original
+from ops.job_addresses import JobAddresses
 from ops.replay.registry import Registry
 
 KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
-ALL = "all"  # the one application of the small profile
-LARGEST_METRICS = 5_000_000  # bytes of one application's /metrics
+LARGEST_ANSWER = 8_000_000  # bytes of what an application says
 
 # Of documents that are added, changed late, or changed: how many, the newest write, the newest time. Each is looked up,
 # none counted over all documents.
@@ -47,8 +50,8 @@ class Sources:
 
     def __init__(self, settings: Settings, own: ConsoleSettings) -> None:
         self.settings, self._own = settings, own
-        running = tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
-        self.applications = (ALL,) if settings.profile == "small" else running
+        self._addresses = JobAddresses(settings, own.metrics_url)
+        self.applications = self._addresses.applications
         limits = own.patience_seconds, own.fresh_seconds
         self._kafka, self._elasticsearch = SharedReads(KAFKA, *limits), SharedReads(ELASTICSEARCH, *limits)
         self._jobs = {name: SharedReads(name, *limits) for name in self.applications}
@@ -77,16 +80,27 @@ class Sources:
         return self._jobs[application].read("metrics", lambda: self._samples(application))
 
     def _samples(self, application: str) -> list[Sample]:
-        with urllib.request.urlopen(self._metrics_url(application), timeout=self._own.patience_seconds) as answer:
-            text = answer.read(LARGEST_METRICS).decode()
+        text = self._fetched(self._addresses.metrics(application)).decode()
         families = text_string_to_metric_families(text)
         return [Sample(one.name, one.labels, one.value) for family in families for one in family.samples]
 
-    def _metrics_url(self, application: str) -> str:
-        if self._own.metrics_url:
-            return self._own.metrics_url.replace("{application}", application)
-        port = self.settings.metrics_port + self.applications.index(application)
-        return f"http://{self.settings.metrics_host}:{port}/metrics"
+    def answer(self, job: str, path: str, **arguments: str) -> dict[str, Any] | None:
+        """What a running job answers about its state (jobs/runtime/queryable.py); None if it knows nothing of it."""
+        reads, question = self._jobs[self._addresses.application(job)], (path, *sorted(arguments.items()))
+        return reads.read(question, lambda: self._answer(self._addresses.question(job, path, **arguments)))
+
+    def _answer(self, address: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = orjson.loads(self._fetched(address))
+        except urllib.error.HTTPError as refused:
+            if refused.code == HTTPStatus.NOT_FOUND:
+                return None
+            raise OSError(orjson.loads(refused.read(LARGEST_ANSWER))["error"]) from None
+        return found
+
+    def _fetched(self, address: str) -> bytes:
+        with urllib.request.urlopen(address, timeout=self._own.patience_seconds) as answer:
+            return bytes(answer.read(LARGEST_ANSWER))
 
     def search(self, kind: str, **query: Any) -> dict[str, Any]:
         """What Elasticsearch answers over the promoted generation's documents of one kind; empty if it has none."""

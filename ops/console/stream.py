@@ -28,7 +28,7 @@ class Streams:
         return StreamingResponse(self._events(feeds), media_type="text/event-stream")
 
     async def _events(self, feeds: Collection[str]) -> AsyncIterator[bytes]:
-        yield SILENT  # so that the browser knows it is connected
         async for has_changed in self._pulse.changes(feeds):
             yield CHANGED if has_changed else SILENT
-            await asyncio.sleep(LEAST_SECONDS)
+            if has_changed:
+                await asyncio.sleep(LEAST_SECONDS)

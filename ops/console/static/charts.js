@@ -18,6 +18,8 @@ export async function drawCharts() {
   }
   const peers = document.getElementById("peers");
   if (peers && view.peers) show(peers, undefined, peerData(), peerOptions);
+  const season = document.getElementById("season");
+  if (season && view.state) show(season.parentElement, undefined, seasonData(), seasonOptions);
 }
 
 function drop(element, chart) {
@@ -50,7 +52,33 @@ function show(section, series, data, options) {
 }
 
 const times = () => Array.from({ length: Math.round((view.end - view.start) / view.step) }, (_, at) => (view.start + (at + 0.5) * view.step) / 1000);
-const dataOf = (series) => [times(), series.values, ...(series.lows ? [series.lows, series.highs] : [])];
+
+// A chart's columns: times, values, what the open window has, the least and greatest values.
+function dataOf(series) {
+  const early = earlyOf(series);
+  const at = early ? [...times(), early.time] : times();
+  const widened = (column) => (early ? [...column, null] : column);
+  const dashed = at.map(() => null);
+  if (early) {
+    const last = series.values.findLastIndex((value) => value !== null);
+    if (last >= 0) dashed[last] = series.values[last];
+    dashed[at.length - 1] = early.mean;
+  }
+  return [at, widened(series.values), dashed, ...(series.lows ? [widened(series.lows), widened(series.highs)] : [])];
+}
+
+// What the smallest open window has of a series so far, if it is later than what is drawn.
+function earlyOf(series) {
+  const known = view.open?.series.find((one) => one.series === series.series && one.kind === series.kind);
+  const window = known?.windows.find((one) => one.size_seconds === series.window_seconds && one.mean !== undefined);
+  if (!window || window.start_unix_nano / 1e6 < view.end - 3 * view.step) return undefined;
+  return { time: (window.start_unix_nano + window.end_unix_nano) / 2e9, mean: window.mean };
+}
+
+function seasonData() {
+  const hours = view.state.series[0].season;
+  return [hours.map((one) => one.hour), ...["expected", "low", "high"].map((name) => hours.map((one) => one[name]))];
+}
 const peerData = () => [times(), ...view.peers.machines.map((one) => one.values)];
 
 const HOOKS = { setSelect: [zoom], setCursor: [tell] };
@@ -67,12 +95,12 @@ function common(element) {
   };
 }
 
-function axes() {
+function axes(values = (_, at) => at.map(clock)) {
   const look = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "10px system-ui, sans-serif" };
   const short = (value) => Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(value);
   return [
-    { ...look, size: 22, gap: 5, space: 70, values: (_, at) => at.map(clock) },
-    { ...look, size: 52, gap: 4, space: 24, values: (_, values) => values.map(short) },
+    { ...look, size: 22, gap: 5, space: 70, values },
+    { ...look, size: 52, gap: 4, space: 24, values: (_, numbers) => numbers.map(short) },
   ];
 }
 
@@ -93,9 +121,10 @@ function seriesOptions(series) {
   if (series.kind === "log") return countOptions();
   const line = { stroke: color("--accent"), width: 1.5, points: { show: false }, gaps };
   const edge = { stroke: "transparent", points: { show: false } };
-  const bands = series.lows ? [{ series: [3, 2], fill: color("--between") }] : [];
+  const early = { stroke: color("--accent"), width: 1.5, dash: [4, 4], points: { show: false }, spanGaps: true };
+  const bands = series.lows ? [{ series: [4, 3], fill: color("--between") }] : [];
   return {
-    series: [{}, line, ...(series.lows ? [edge, edge] : [])],
+    series: [{}, line, early, ...(series.lows ? [edge, edge] : [])],
     bands,
     scales: { y: { range: (chart, low, high) => range(chart, low, high) } },
     hooks: { ...HOOKS, drawAxes: [drawNovelties] },
@@ -106,9 +135,26 @@ function seriesOptions(series) {
 function countOptions() {
   const bars = uPlot.paths.bars({ size: [0.8, 12] });
   return {
-    series: [{}, { stroke: color("--accent"), fill: color("--between"), width: 1, paths: bars, points: { show: false } }],
+    series: [
+      {},
+      { stroke: color("--accent"), fill: color("--between"), width: 1, paths: bars, points: { show: false } },
+      { show: false },
+    ],
     scales: { y: { range: (_, _low, high) => [0, (high || 1) * 1.1] } },
     hooks: { ...HOOKS, drawAxes: [drawNovelties] },
+  };
+}
+
+function seasonOptions() {
+  const edge = { stroke: "transparent", points: { show: false } };
+  const hour = (at) => (at < 24 ? `${at}:00` : `${at - 24}:00 we`);
+  return {
+    series: [{}, { stroke: color("--good"), width: 1.5, points: { show: false } }, edge, edge],
+    bands: [{ series: [3, 2], fill: color("--expected") }],
+    scales: { x: { time: false }, y: { range: (_, low, high) => padded(low, high) } },
+    axes: axes((_, at) => at.map(hour)),
+    cursor: { show: false },
+    hooks: {},
   };
 }
 
@@ -130,7 +176,9 @@ function peerOptions() {
 
 // What was expected is in sight, too.
 function range(chart, low, high) {
-  const known = noveltiesOf(chart).flatMap((one) => [one.expected_low, one.expected_high]).filter((value) => value !== null);
+  const now = expectedNow(chart);
+  const then = noveltiesOf(chart).flatMap((one) => [one.expected_low, one.expected_high]);
+  const known = [...then, now?.low, now?.high].filter(Number.isFinite);
   return padded(Math.min(low, ...known), Math.max(high, ...known));
 }
 
@@ -144,12 +192,23 @@ function noveltiesOf(chart) {
   return view.novelties.filter((one) => one.series === name && one.started < view.end && (one.ended ?? view.end) >= view.start);
 }
 
+function expectedNow(chart) {
+  const known = view.state?.series.find((one) => one.series === chart.told?.series);
+  return known?.kind === "log" ? undefined : known?.expected;
+}
+
 function drawNovelties(chart) {
   const { ctx, bbox } = chart;
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
+  const now = expectedNow(chart);
+  if (now) {
+    const [top, bottom] = [now.high, now.low].map((value) => chart.valToPos(value, "y", true));
+    ctx.fillStyle = color("--now");
+    ctx.fillRect(bbox.left, top, bbox.width, bottom - top);
+  }
   for (const one of noveltiesOf(chart)) {
     const left = chart.valToPos(one.started / 1000, "x", true);
     const width = Math.max(3, chart.valToPos((one.ended ?? view.end) / 1000, "x", true) - left);
@@ -171,7 +230,7 @@ function tell(chart) {
 }
 
 function said(chart, at) {
-  const [seconds, values, lows, highs] = chart.data;
+  const [seconds, values, , lows, highs] = chart.data;
   const time = new Date(seconds[at] * 1000).toISOString().slice(5, 19).replace("T", " ");
   const [value, low, high] = [values, lows, highs].map((column) => brief(column?.[at]));
   const novelty = noveltiesOf(chart).find((one) => one.started <= seconds[at] * 1000 && seconds[at] * 1000 <= (one.ended ?? view.end));

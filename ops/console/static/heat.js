@@ -9,6 +9,7 @@ export function attachHeatMap() {
   cells = undefined; // they may be others now
   if (!map || attached.has(map)) return;
   attached.add(map);
+  map.parentElement.scrollLeft = map.parentElement.scrollWidth; // where it is too narrow, the newest comes first
   new HeatMap(map);
 }
 
@@ -36,7 +37,9 @@ class HeatMap {
 
   async hover(event) {
     const place = this.place(event);
+    this.newest = event;
     const found = place.isLabel ? undefined : (await cellsNow()).get(`${place.lane}/${place.column}`);
+    if (this.from || this.newest !== event) return; // the pointer went on while the cells were fetched
     if (!found) return this.leave();
     this.box("hover", place.column, 1, place.lane, 1);
     showTip(event, text(found));
@@ -80,7 +83,7 @@ class HeatMap {
   }
 
   leave() {
-    this.from = undefined;
+    this.from = this.newest = undefined;
     for (const box of this.map.querySelectorAll(".hover, .brush")) box.remove();
     hideTip();
   }

@@ -9,9 +9,10 @@ from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from jobs.table import JOBS
 from ops.console.reads import SourceDown
-from ops.console.sources import ALL, Sample, Sources
+from ops.console.sources import Sample, Sources
 from ops.console.views.graph import Graph, layout
 from ops.console.views.health import JobMetrics, problems
+from ops.job_addresses import ALL
 
 View = dict[str, Any]
 

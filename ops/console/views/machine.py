@@ -1,6 +1,6 @@
 """The view of a machine: its series as they were observed, its novelties, and what people said of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -8,6 +8,7 @@ from infra.contract.inventory import FACTS
 from ops.console.errors import NotThere
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
+from ops.console.together import together
 from ops.console.views import series
 from ops.console.views.control import said
 from ops.console.views.spans import Span, one_of, span_of
@@ -29,32 +30,54 @@ _CONTRIBUTOR = ("series", "unit", "score", "share", "observed", "expected_low", 
 def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
     """What is known of one machine over a span of its own event time; of one of its series; or around a novelty.
 
-    The control history needs Kafka; `down` says if it can't be read. Raises NotThere for a machine without
-    statistics and novelties, and UserError for an argument of no use.
+    The control history needs Kafka, the state a running detector, open windows running statistics; `down` says which
+    can't be read. Raises NotThere for a machine without statistics and novelties, and UserError for an argument of no
+    use.
     """
     name, chosen = arguments["machine"], arguments.get("series", "")
-    newest, novelties = _newest(sources, name), _novelties(sources, name, chosen)
+    known = together(newest=lambda: _newest(sources, name), novelties=lambda: _novelties(sources, name, chosen))
+    newest, novelties = known["newest"], known["novelties"]
     if newest is None and not novelties:
         raise NotThere(f"There is no machine {name}.")
     end = newest["@timestamp"] if newest else max(one["started"] for one in novelties)
     about = next((one for one in novelties if one["id"] == arguments.get("novelty")), None)
     span = span_of(_around(about, arguments), end, STEPS)
     facts = {fact: newest[fact] for fact in FACTS if newest and newest.get(fact)}
-    control, down = _control(sources, name)
+    down: list[View] = []
     return {
         "machine": name,
         "facts": facts,
         **span.as_dict(),
         "chosen": chosen,
         "novelty": about,
-        "names": series.names(sources, name, span),
-        "series": _shown(sources, name, span, (chosen, about, novelties)),
-        "templates": [] if chosen else series.templates(sources, name, span),
-        "peers": _peers(sources, arguments, facts, span),
         "novelties": novelties,
-        "control": control,
         "down": down,
+        **together(
+            names=lambda: series.names(sources, name, span),
+            series=lambda: _shown(sources, name, span, (chosen, about, novelties)),
+            templates=lambda: [] if chosen else series.templates(sources, name, span),
+            peers=lambda: _peers(sources, arguments, facts, span),
+            control=lambda: _unless_down(down, lambda: _control(sources, name)),
+            state=lambda: _unless_down(down, lambda: _state(sources, name, chosen)),
+            open=lambda: _unless_down(down, lambda: sources.answer("statistics", "/windows", machine=name)),
+        ),
     }
+
+
+def _unless_down(down: list[View], read: Callable[[], Any]) -> Any:
+    """What `read` gives; None if its source is down, which `down` then names once."""
+    try:
+        return read()
+    except SourceDown as error:
+        if error.source not in [one["source"] for one in down]:
+            down.append({"source": error.source, "reason": error.reason})
+        return None
+
+
+def _state(sources: Sources, name: str, chosen: str) -> View | None:
+    """What the detector holds of the machine, or of one of its series, now."""
+    only = {"series": chosen} if chosen else {}
+    return sources.answer("detector", "/state", machine=name, **only)
 
 
 def _newest(sources: Sources, name: str) -> View | None:
@@ -110,10 +133,6 @@ def _peers(sources: Sources, arguments: Mapping[str, str], facts: Mapping[str, s
     return {"kind": kind, "name": facts[kind], "machines": found}
 
 
-def _control(sources: Sources, name: str) -> tuple[list[View] | None, list[View]]:
-    """What people told the detector of the machine, the newest first; and the source, if it is down."""
-    try:
-        events = sources.control()
-    except SourceDown as error:
-        return None, [{"source": error.source, "reason": error.reason}]
-    return [said(one) for one in reversed(events) if fnmatchcase(name, one["machine"])], []
+def _control(sources: Sources, name: str) -> list[View]:
+    """What people told the detector of the machine, the newest first."""
+    return [said(one) for one in reversed(sources.control()) if fnmatchcase(name, one["machine"])]

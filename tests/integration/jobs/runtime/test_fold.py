@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.runtime.fold import fold_partitions
 from jobs.runtime.packed_state import pack, unpack
+from jobs.runtime.queryable import Question, Questions
 from jobs.runtime.shard_state import Output
 from jobs.runtime.state_cache import StateCache, of_this_worker
 from ops.savepoints.store import Store, copy_checkpoint
@@ -55,7 +56,7 @@ def run(spark, tmp_path):
         rows = [("events", shard, n, str(n * (shard + 1)), TIME) for n in range(begin, end) for shard in SHARDS]
         spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
 
-    def through(checkpoint, caches=of_this_worker):
+    def through(checkpoint, caches=of_this_worker, ended=lambda query: None):
         stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
         kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
         rows = []
@@ -67,6 +68,7 @@ def run(spark, tmp_path):
             .start()
         )
         assert query.awaitTermination(120)
+        ended(query)
         return {shard: [int(bytes(row.value)) for row in rows if row.shard == shard] for shard in SHARDS}
 
     return feed, through
@@ -74,6 +76,16 @@ def run(spark, tmp_path):
 
 def sums(shard, begin, end):
     return np.cumsum(np.arange(end) * (shard + 1))[begin:].tolist()
+
+
+def test_its_shards_can_be_asked_beside_the_query(run, spark, tmp_path):
+    feed, through = run
+    feed(0, 5)
+    feed(5, 12)
+    questions = Questions()
+    asked = Question("/sum", lambda found, _: {one.number: one.value("sum") for one in found})
+    through(tmp_path / "checkpoint", ended=lambda query: questions.open(spark, query, [asked]))
+    assert questions.answer("/sum", {}) == {shard: sums(shard, 0, 12)[-1] for shard in SHARDS}
 
 
 @pytest.mark.parametrize("caches", [of_this_worker, always_elsewhere])

@@ -4,11 +4,13 @@ import json
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
 from prometheus_client import REGISTRY
 
 from infra.errors import UserError
 from jobs.runtime.metrics import MetricsServer, observe_progress, observe_watermark, observe_write
+from jobs.runtime.queryable import InvalidQuestionError, NotHereError, NotKnownError
 from jobs.runtime.settings import Settings
 
 PROGRESS = {
@@ -77,6 +79,34 @@ def test_a_port_that_is_taken_is_named(server):
 
 def test_another_path_is_not_found(server):
     assert get(server, "/")[0] == 404
+
+
+class Answering:
+    """Answers by what is asked for."""
+
+    paths = ("/state",)
+
+    def answer(self, path, arguments):
+        errors = {"none": NotKnownError, "": InvalidQuestionError, "elsewhere": NotHereError}
+        if error := errors.get(arguments.get("machine", "")):
+            raise error("because")
+        return {"of": arguments["machine"], "value": np.float64(0.5)}
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "answer"),
+    [
+        ("?machine=vm%2D1&series=a%7Bb%3D1%7D", 200, {"of": "vm-1", "value": 0.5}),
+        ("?machine=none", 404, {"error": "because"}),
+        ("", 400, {"error": "because"}),
+        ("?machine=elsewhere", 503, {"error": "because"}),
+    ],
+)
+def test_what_is_asked_of_the_state_is_answered_as_json(query, status, answer):
+    with MetricsServer(Settings(metrics_port=0), lambda: None, Answering()) as server:
+        found = get(server, f"/state{query}")
+        assert (found[0], json.loads(found[1])) == (status, answer)
+        assert get(server, "/windows") == (404, "there are /metrics, /healthz, /state\n")
 
 
 def test_a_batch_shows_its_rates_state_and_lag():

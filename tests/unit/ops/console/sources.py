@@ -19,6 +19,7 @@ class FakeSources:
         self.down = set()
         self.lag = {}
         self.said = {name: [] for name in JOBS_UP}
+        self.answers = {}  # by the path of a question
         self.found = {}  # by kind: the answer to each search
         self.documents = {}  # by kind and id
         self.originals = {}
@@ -42,6 +43,10 @@ class FakeSources:
     def samples(self, application):
         self._ask(application)
         return self.said[application]
+
+    def answer(self, job, path, **arguments):
+        self._ask(job)
+        return self.answers.get(path)
 
     def search(self, kind, **query):
         self._ask(ELASTICSEARCH)

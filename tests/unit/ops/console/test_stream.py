@@ -33,29 +33,39 @@ def test_a_page_is_told_of_its_feeds_only(fast):
         known = Signs()
         pulse = Pulse(known.look, known.told.append)
         mine, other = pulse.changes(["novelties"]), pulse.changes(["incidents"])
-        waiting = [asyncio.create_task(anext(one)) for one in (mine, other)]
-        while not known.looks:
-            await asyncio.sleep(0.01)
+        assert [await anext(one) for one in (mine, other)] == [False, False]
         known.now["novelties"] = 2
-        found = [await one for one in waiting]
+        found = [await anext(one) for one in (mine, other)]
         for one in (mine, other):
             await one.aclose()
         return found, known.told
 
-    assert asyncio.run(run()) == ([True, False], [["novelties"]])
+    assert asyncio.run(run()) == ([True, False], [["novelties"], ["incidents"], ["novelties"]])
+
+
+def test_what_a_page_reads_once_it_listens_is_no_older_than_the_first_look(fast):
+    async def run():
+        known = Signs()
+        changes = Pulse(known.look, known.told.append).changes(["novelties"])
+        await anext(changes)
+        assert (known.looks, known.told) == (1, [["novelties"]])
+        known.now["novelties"] = 2  # after the first look: the page is told
+        found = await anext(changes)
+        await changes.aclose()
+        return found
+
+    assert asyncio.run(run())
 
 
 def test_a_change_between_two_events_is_told_by_the_next_one(fast):
     async def run():
         known = Signs()
         changes = Pulse(known.look, known.told.append).changes(["novelties"])
-        waiting = asyncio.create_task(anext(changes))
-        while not known.looks:
-            await asyncio.sleep(0.01)
+        await anext(changes)
         known.now["novelties"] = 2
-        assert await waiting
+        assert await anext(changes)
         known.now["novelties"] = 3
-        while len(known.told) < 2:
+        while len(known.told) < 3:
             await asyncio.sleep(0.01)
         found = await anext(changes)
         await changes.aclose()
@@ -95,7 +105,7 @@ def test_a_stream_has_an_event_for_each_change():
     class Changes:
         async def changes(self, feeds):
             assert feeds == ["novelties"]
-            for changed in (True, False):
+            for changed in (False, True, False):
                 yield changed
 
     async def run():

@@ -144,6 +144,49 @@ def test_without_kafka_the_rest_is_shown(browser, sources, one):
     assert "<strong>Kafka</strong>: does not answer" in browser.get("/fleet/vm-1").text
 
 
+STATE = {
+    "judged_until_unix_nano": END * 1_000_000,
+    "first_seen_unix_nano": START * 1_000_000,
+    "window_seconds": 10.0,
+    "longest_gap_windows": 3,
+    "calm_score": None,
+    "rules": {"aa11": {"machine": "vm-*"}},
+    "series": [
+        {
+            "series": "cpu",
+            "kind": "metric",
+            "unit": "%",
+            "phase": "episode",
+            "expected": {"expected": 15.0, "low": 10.5, "high": 19.5},
+            "season": [{"hour": 3, "expected": 12.0, "low": 9.0, "high": 14.0}],
+            "last_seen_unix_nano": END * 1_000_000,
+            "quiet_until_unix_nano": (END + STEP) * 1_000_000,
+            "called_normal": [1.0, 2.0],
+            "figures": {"seen": 4711, "mu": 15.0},
+        }
+    ],
+}
+
+
+def test_what_the_running_detector_holds_is_shown(browser, sources, one):
+    sources.answers = {"/state": STATE, "/windows": {"series": []}}
+    view = browser.get("/api/v1/fleet/vm-1?series=cpu").json()
+    assert (view["state"], view["open"]) == (STATE, {"series": []})
+    page = browser.get("/fleet/vm-1?series=cpu").text
+    for said in ("15, 99 % between 10.5 and 19.5 %", "<dd>1 to 2</dd>", "4,711 windows of 10 s", 'id="season"'):
+        assert said in page
+    whole = browser.get("/fleet/vm-1").text
+    assert "1; 1 surprised or changed, 1 in or after a cooldown" in whole
+    assert "1 concern this machine" in whole
+
+
+def test_without_running_jobs_the_rest_is_shown(browser, sources, one):
+    sources.down = {"detector", "statistics"}
+    view = browser.get("/api/v1/fleet/vm-1").json()
+    assert (view["state"], view["open"], len(view["series"])) == (None, None, 3)
+    assert {one["source"] for one in view["down"]} == {"detector", "statistics"}
+
+
 def test_without_elasticsearch_it_is_down(browser, sources):
     sources.down = {"Elasticsearch"}
     assert browser.get("/fleet/vm-1").status_code == 503
