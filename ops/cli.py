@@ -35,6 +35,7 @@ class Commands(LazyGroup):
         "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
         "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
         "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),
+        "sql": LazyCommand("ops.sql.cli", "Ask the Delta tables by SQL."),
         "verify": LazyCommand("ops.verify.cli", "Compare the chain's answers with the simulator's truth."),
     }
 

@@ -1,6 +1,7 @@
 """Answers to requests: the page of a view, its JSON, and what follows a form."""
 
 from collections.abc import Awaitable, Callable
+from io import StringIO
 from time import perf_counter
 from typing import Any
 
@@ -8,11 +9,11 @@ import structlog
 from prometheus_client import Counter, Histogram
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from infra.errors import UserError
 from ops.console.access.addresses import own_path
-from ops.console.access.csrf import ForgedError, checked_form, token
+from ops.console.access.csrf import ForgedError, checked_form, is_from_elsewhere, token
 from ops.console.access.local import NAME
 from ops.console.access.people import LONGEST_NAME, Person
 from ops.console.actions.forms import optional_text
@@ -21,12 +22,15 @@ from ops.console.errors import NotThere
 from ops.console.pages import environment
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
+from ops.console.views.ask import DRAFT, SQL
 from ops.console.views.table import NAVIGATION, Page
 from ops.console.writes import Writes
+from ops.sql.csv_text import write_csv
 
 REQUEST_SECONDS = Histogram("kappa_console_request_seconds", "Duration of a request", ("page", "status"))
 ACTED = Counter("kappa_console_actions", "Actions of people, by name and whether they were done", ("action", "outcome"))
 NOTICE = "notice"  # in the session: what the next page says
+AS_FILE = {"Content-Disposition": 'attachment; filename="kappa.csv"'}
 WHO_PAGE = "/who"
 TOO_OLD = "The form is too old: go back, and load the page again."
 
@@ -41,19 +45,19 @@ def html(page: Page, sources: Sources) -> Endpoint:
     """Answers with the page of a view."""
 
     def answer(request: Request) -> Response:
-        arguments, here = _arguments(request), _section(page)
+        arguments, here, status = _arguments(request, page), _section(page), 200
         try:
             view = page.read(sources, arguments)
-            more = page.more(view, sources, arguments)
         except SourceDown as error:
             return message(request, 503, page.title, f"{error.source}: {error.reason}.", here)
         except NotThere as error:
             return message(request, 404, page.title, str(error), here)
         except UserError as error:
-            return message(request, 400, page.title, str(error), here)
-        return _rendered(
-            request, page.name, page.title, here=here, feeds=page.feeds, view=view, arguments=arguments, **more
-        )
+            if page.refused is None:
+                return message(request, 400, page.title, str(error), here)
+            view, status = page.refused(arguments, str(error)), 400
+        shown = {"feeds": page.feeds, "view": view, "arguments": arguments, **page.more(view, sources, arguments)}
+        return _rendered(request, page.name, page.title, here=here, status=status, **shown)
 
     return _timed(page, answer)
 
@@ -63,13 +67,28 @@ def json(page: Page, sources: Sources) -> Endpoint:
 
     def answer(request: Request) -> Response:
         try:
-            return JSONResponse(page.read(sources, _arguments(request)))
+            return JSONResponse(page.read(sources, _arguments(request, page)))
         except SourceDown as error:
             return JSONResponse({"error": error.reason, "source": error.source}, 503)
         except NotThere as error:
             return JSONResponse({"error": str(error)}, 404)
         except UserError as error:
             return JSONResponse({"error": str(error)}, 400)
+
+    return _timed(page, answer)
+
+
+def csv(page: Page, sources: Sources) -> Endpoint:
+    """Answers with the result of a query as a file."""
+
+    def answer(request: Request) -> Response:
+        try:
+            view = page.read(sources, _arguments(request, page))
+        except UserError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        text = StringIO()
+        write_csv(view, text)
+        return Response(text.getvalue(), media_type="text/csv", headers=AS_FILE)
 
     return _timed(page, answer)
 
@@ -150,8 +169,11 @@ def _timed(page: Page, answer: Endpoint) -> Endpoint:
     return timed
 
 
-def _arguments(request: Request) -> dict[str, str]:
-    return {**request.query_params, **request.path_params}
+def _arguments(request: Request, page: Page) -> dict[str, str]:
+    arguments = {**request.query_params, **request.path_params}
+    if page.is_costly and SQL in arguments and is_from_elsewhere(request):
+        arguments[DRAFT] = arguments.pop(SQL)
+    return arguments
 
 
 def _section(page: Page) -> str:

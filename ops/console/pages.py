@@ -7,6 +7,9 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ops.sql.csv_text import as_text
+
+NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 NOTHING = "–"  # noqa: RUF001
 SEVERITIES = ("trace", "debug", "info", "warning", "error", "fatal")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -21,8 +24,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"time": time, "number": number, "duration": duration, "severity": severity}
-    made.globals |= {"said_more": said_more, "rule_query": rule_query, "link": link, "summary": summary}
+    made.filters |= {"time": time, "number": number, "duration": duration, "severity": severity, "cell": as_text}
+    made.globals |= {one.__name__: one for one in (said_more, rule_query, link, summary, is_number)}
     return made
 
 
@@ -82,3 +85,8 @@ def summary(series: Mapping[str, Any]) -> str:
 def severity(value: float | None) -> str:
     """OTLP's number of a severity as its name."""
     return SEVERITIES[min(max(int(value) - 1, 0) // 4, len(SEVERITIES) - 1)] if value else ""
+
+
+def is_number(kind: str) -> bool:
+    """Whether values of one of DuckDB's types are numbers."""
+    return kind.startswith(NUMBERS)

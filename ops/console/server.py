@@ -43,6 +43,7 @@ def application(sources: Sources, own: ConsoleSettings, writes: Writes, user: st
             Route("/", lambda _: RedirectResponse(HOME)),
             *[Route(f"/{page.path}", answers.html(page, sources), name=page.path) for page in PAGES],
             *[Route(f"/api/v1/{page.path}", answers.json(page, sources)) for page in PAGES],
+            *[Route(f"/{page.path}.csv", answers.csv(page, sources)) for page in PAGES if page.is_costly],
             *[Route(f"/act/{action.name}", act, methods=["POST"]) for action, act in acts],
             *([Route(answers.WHO_PAGE, answers.who, methods=["GET", "POST"])] if scheme.can_be_named else []),
             *scheme.routes,

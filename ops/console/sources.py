@@ -1,9 +1,11 @@
 """What the console reads: Kafka, Elasticsearch and the `/metrics` of the jobs, by the project's own clients."""
 
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
+from shlex import quote
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from connectors.kafka.offsets import Log, missing
 from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import TopicMap, load_topics
+from infra.errors import UserError
 from jobs.detector.control import TOPIC as CONTROL_TOPIC
 from jobs.detector.control import history as read_control
 from jobs.runtime.settings import Settings, present_identity
@@ -22,8 +25,11 @@ from ops.console.settings import ConsoleSettings
 from ops.dead_letters import OriginalLostError, read_original
 from ops.job_addresses import JobAddresses
 from ops.replay.registry import Registry
+from ops.sql.ask import Limits, ask
 
 KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
+MOST_QUERIES = 2  # of the Delta tables at once: each is a process
+ROWS = 1_000  # of a query's result
 LARGEST_ANSWER = 8_000_000  # bytes of what an application says
 
 # Of documents that are added, changed late, or changed: how many, the newest write, the newest time. Each is looked up,
@@ -58,6 +64,7 @@ class Sources:
         # Asked as often as they are needed, and apart from the others: what changes makes those forget.
         self._document_signs = SharedReads(ELASTICSEARCH, own.patience_seconds, 0)
         self._topic_signs = SharedReads(KAFKA, own.patience_seconds, 0)
+        self._asking = threading.BoundedSemaphore(MOST_QUERIES)
         self._log = Log(settings.kafka_bootstrap)
         self._client = connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity)
 
@@ -151,6 +158,17 @@ class Sources:
             return read_original(self.settings.kafka_bootstrap, topic, partition, offset)
         except OriginalLostError:
             return None
+
+    def ask(self, sql: str) -> dict[str, Any]:
+        """What a query of the Delta tables gives; of an empty one, how fresh they are. Raises UserError."""
+        if self._own.toolbox:
+            raise UserError(f"the tables are out of reach here; ask by: {self._own.toolbox} sql {quote(sql)}")
+        if not self._asking.acquire(blocking=False):
+            raise UserError(f"sql: {MOST_QUERIES} queries are being answered; try again")
+        try:
+            return ask(sql, Limits(self._own.sql_seconds, self._own.sql_memory_mb, ROWS))
+        finally:
+            self._asking.release()
 
     def registry(self) -> Registry:
         """The generations and the promotion."""

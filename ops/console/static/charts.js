@@ -1,4 +1,5 @@
 // The charts of a machine: one time axis, one cursor over all of them, the expected band and novelties behind the line.
+import { axes, color } from "./look.js";
 import uPlot from "./vendor/uPlot-1.6.32.esm.js";
 
 const DAY = 86_400_000;
@@ -90,18 +91,9 @@ function common(element) {
     legend: { show: false },
     cursor: { sync: { key: "machine" }, y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
     padding: [6, 8, 0, 0],
-    axes: axes(),
+    axes: axes((_, at) => at.map(clock)),
     hooks: HOOKS,
   };
-}
-
-function axes(values = (_, at) => at.map(clock)) {
-  const look = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "10px system-ui, sans-serif" };
-  const short = (value) => Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(value);
-  return [
-    { ...look, size: 22, gap: 5, space: 70, values },
-    { ...look, size: 52, gap: 4, space: 24, values: (_, numbers) => numbers.map(short) },
-  ];
 }
 
 // The time of day, UTC; of several days the day, too.
@@ -249,14 +241,6 @@ function zoom(chart) {
   next.searchParams.set("from", from);
   next.searchParams.set("to", to);
   location.assign(next);
-}
-
-// A colour of the style sheet as a canvas takes it: light or dark as the page is.
-const probe = document.body.appendChild(Object.assign(document.createElement("i"), { hidden: true }));
-
-function color(name) {
-  probe.style.color = `var(${name})`;
-  return getComputedStyle(probe).color;
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

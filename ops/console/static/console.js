@@ -1,4 +1,5 @@
 // What every page has: it stays fresh, filters apply as soon as they are chosen, one box chooses all of a list.
+import { attachQuery } from "./ask.js";
 import { drawCharts } from "./charts.js";
 import { attachHeatMap } from "./heat.js";
 import { keepFresh } from "./live.js";
@@ -24,6 +25,7 @@ addEventListener("pageshow", () => {
 });
 
 attachHeatMap();
+attachQuery();
 drawCharts();
 keepFresh(() => {
   attachHeatMap();

@@ -6,6 +6,7 @@ from typing import Any
 
 from ops.console.feeds import CLOCK
 from ops.console.sources import Sources
+from ops.console.views.ask import SQL, ask, examples, refused
 from ops.console.views.chain import chain, graph
 from ops.console.views.control import DIRECTIONS, RULE, control, suppression
 from ops.console.views.control import FILTERS as CONTROL_FILTERS
@@ -32,6 +33,8 @@ class Page:
         name: of the template.
         read: may raise SourceDown, NotThere, or UserError for an argument that can't be used.
         query: the names of the arguments beside those in the path.
+        refused: the view to show with status 400 where `read` raises UserError; by default a page that says why.
+        is_costly: whether its `sql` is only answered to pages of the console, not where another site's leads to it.
         feeds: what tells an open page that it has changed (ops/console/feeds.py).
     """
 
@@ -42,6 +45,8 @@ class Page:
     more: Callable[[View, Sources, Arguments], View] = lambda *_: {}
     query: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
+    refused: Callable[[Arguments, str], View] | None = None
+    is_costly: bool = False
 
 
 PAGES = (
@@ -85,6 +90,7 @@ PAGES = (
     ),
     Page("rejected", "rejected", "Rejected", rejected, query=tuple(REJECTED_FILTERS), feeds=("rejected",)),
     Page("rejected/{id:path}", "letter", "Dead letter", letter),
+    Page("ask", "ask", "Ask", ask, lambda *_: examples(), query=(SQL,), refused=refused, is_costly=True),
     Page("generations", "generations", "Generations", generations, feeds=("generations",)),
 )
 

@@ -129,7 +129,7 @@ def test_feedback_is_about_the_strongest_moment_of_the_novelty(browser, servers)
     producer = Producer({"bootstrap.servers": servers.bootstrap, "partitioner": "murmur2_random"})
     for phase, score, observed in (("start", 8.0, 97.0), ("update", 12.0, 99.0), ("end", 1.0, 2.0)):
         record = start | {"phase": phase, "score": score, "observed": observed}
-        producer.produce("novelties", json.dumps(record).encode(), b"vm-1", timestamp=BEGAN)
+        producer.produce("novelties", json.dumps(record).encode(), b"vm-1")
     assert producer.flush(30) == 0
     act(browser, "feedback", novelty="n1", started=str(BEGAN))
     said = get(browser, "control?action=feedback")["history"][0]

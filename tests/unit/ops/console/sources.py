@@ -26,6 +26,7 @@ class FakeSources:
         self.generations = Registry()
         self.controls = []
         self.searches = []
+        self.asked, self.said_to_sql = [], {}
         self.forgotten = 0
         vars(self).update(facts)
 
@@ -68,6 +69,12 @@ class FakeSources:
     def original(self, source):
         self._ask(KAFKA)
         return self.originals.get((source["topic"], source["partition"], source["offset"]))
+
+    def ask(self, sql):
+        self.asked.append(sql)
+        if isinstance(self.said_to_sql, Exception):
+            raise self.said_to_sql
+        return {"tables": [], "missing": [], **(self.said_to_sql if sql else {})}
 
     def registry(self):
         self._ask(KAFKA)
