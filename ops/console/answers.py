@@ -19,6 +19,7 @@ from ops.console.access.people import LONGEST_NAME, Person
 from ops.console.actions.forms import optional_text
 from ops.console.actions.table import Action
 from ops.console.errors import NotThere
+from ops.console.operations import ElsewhereError
 from ops.console.pages import environment
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
@@ -108,6 +109,8 @@ def act(action: Action, sources: Sources, writes: Writes) -> AsyncEndpoint:
             return RedirectResponse(f"{WHO_PAGE}?back={back}", 303)
         try:
             done = await run_in_threadpool(action.do, writes, form, person.name)
+        except ElsewhereError as error:
+            return _rendered(request, "elsewhere", "To be typed", command=str(error), back=back)
         except UserError as error:
             ACTED.labels(action.name, "refused").inc()
             return message(request, 400, "Not done", str(error))

@@ -9,7 +9,8 @@ from ops.console.sources import ELASTICSEARCH, KAFKA, Sources
 INDEXED = ("novelties", "incidents", "rejected", "statistics")
 TOPICS = {"control": "detector.control", "generations": "generations"}
 CLOCK = "clock"  # of what changes all the time: lags and rates
-FEEDS = (*INDEXED, *TOPICS, CLOCK)
+OPERATIONS = "operations"  # what was begun here
+FEEDS = (*INDEXED, *TOPICS, OPERATIONS, CLOCK)
 CLOCK_SECONDS = 2
 
 
@@ -17,7 +18,7 @@ def signs(sources: Sources) -> dict[str, object]:
     """By feed a value that is another one once the feed has changed; of a source that is down, why it is."""
     indexed = _sign(lambda: sources.newest_documents(INDEXED), INDEXED)
     topics = _sign(lambda: sources.ends(TOPICS), tuple(TOPICS))
-    return {**indexed, **topics, CLOCK: int(time.monotonic() // CLOCK_SECONDS)}
+    return {**indexed, **topics, OPERATIONS: sources.operations.sign(), CLOCK: int(time.monotonic() // CLOCK_SECONDS)}
 
 
 def _sign(look: Callable[[], dict[str, object]], feeds: tuple[str, ...]) -> dict[str, object]:

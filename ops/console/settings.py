@@ -45,8 +45,8 @@ class ConsoleSettings(BaseSettings):
     # How long a page waits for a server before it shows the server as down.
     patience_seconds: float = Field(3.0, gt=0)
     fresh_seconds: float = Field(2.0, ge=0)  # what was read less than so long ago is shown again
-    # Where the tables and checkpoints can't be reached from here: what stands before `kappa` to type a command where they
-    # can, such as `docker compose run --rm kappa`. The pages then show commands instead of running them.
+    # Where tables and checkpoints can't be reached from here: how to call `kappa` where they can, such as
+    # `docker compose run --rm kappa`. The pages then show commands instead of running them.
     toolbox: str | None = None
     sql_seconds: int = Field(20, ge=1)  # that a query may take
     sql_memory_mb: int = Field(256, ge=64)  # beside some 200 of its process

@@ -1,8 +1,10 @@
 """What the console reads: Kafka, Elasticsearch and the `/metrics` of the jobs, by the project's own clients."""
 
+import copy
 import threading
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from shlex import quote
@@ -20,14 +22,19 @@ from jobs.detector.control import TOPIC as CONTROL_TOPIC
 from jobs.detector.control import history as read_control
 from jobs.runtime.settings import Settings, present_identity
 from jobs.table import JOBS
+from ops.console.operations import Operations, listed
+from ops.console.pace import Pace
 from ops.console.reads import SharedReads, SourceDown
 from ops.console.settings import ConsoleSettings
 from ops.dead_letters import OriginalLostError, read_original
 from ops.job_addresses import JobAddresses
+from ops.replay import views
+from ops.replay.progress import Watched
 from ops.replay.registry import Registry
 from ops.sql.ask import Limits, ask
 
 KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
+COMMANDS, COMMAND_SECONDS = "kappa", 30.0
 MOST_QUERIES = 2  # of the Delta tables at once: each is a process
 ROWS = 1_000  # of a query's result
 LARGEST_ANSWER = 8_000_000  # bytes of what an application says
@@ -64,6 +71,14 @@ class Sources:
         # Asked as often as they are needed, and apart from the others: what changes makes those forget.
         self._document_signs = SharedReads(ELASTICSEARCH, own.patience_seconds, 0)
         self._topic_signs = SharedReads(KAFKA, own.patience_seconds, 0)
+        environment = {
+            "KAPPA_KAFKA_BOOTSTRAP": settings.kafka_bootstrap,
+            "KAPPA_ELASTICSEARCH_URL": settings.elasticsearch_url,
+        }
+        self.operations = Operations(environment, own.toolbox)
+        self._commands = SharedReads(COMMANDS, COMMAND_SECONDS, COMMAND_SECONDS)
+        self._paces: dict[str, Pace] = defaultdict(Pace)
+        self._shown: str | None = None  # the generation whose documents are searched; None: the promoted one
         self._asking = threading.BoundedSemaphore(MOST_QUERIES)
         self._log = Log(settings.kafka_bootstrap)
         self._client = connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity)
@@ -109,13 +124,25 @@ class Sources:
         with urllib.request.urlopen(address, timeout=self._own.patience_seconds) as answer:
             return bytes(answer.read(LARGEST_ANSWER))
 
+    def of(self, generation: str) -> "Sources":
+        """The same servers, of which `search` sees the documents of a generation, promoted or not."""
+        other = copy.copy(self)
+        other._shown = generation
+        return other
+
     def search(self, kind: str, **query: Any) -> dict[str, Any]:
         """What Elasticsearch answers over the promoted generation's documents of one kind; empty if it has none."""
-        return self._elasticsearch.read((kind, repr(query)), lambda: self._search(kind, query))
+        return self._elasticsearch.read((self._shown, kind, repr(query)), lambda: self._search(kind, query))
 
     def _search(self, kind: str, query: Mapping[str, Any]) -> dict[str, Any]:
-        found = self._client.search(index=f"kappa-{kind}", ignore_unavailable=True, **query)
+        found = self._client.search(index=self._index(kind), ignore_unavailable=True, **query)
         return dict(found.body)
+
+    def _index(self, kind: str) -> str:
+        if self._shown is None:
+            return f"kappa-{kind}"
+        found = views.indices(self._shown, self.registry(), load_topics(self.settings.topics_file))
+        return ",".join(dict(found)[kind])  # type: ignore[index]
 
     def newest_documents(self, kinds: Collection[str]) -> dict[str, object]:
         """By kind what is another value once a document was added or changed: never an old answer."""
@@ -173,6 +200,25 @@ class Sources:
     def registry(self) -> Registry:
         """The generations and the promotion."""
         return self._kafka.read("registry", lambda: Registry.read(self.settings.kafka_bootstrap))
+
+    def progress(self, generation: str) -> dict[str, Any]:
+        """How far a generation is, in records, and how many seconds it still takes at its pace of the last minute."""
+        return self._kafka.read(("progress", generation), lambda: self._progress(generation))
+
+    def _progress(self, generation: str) -> dict[str, Any]:
+        registry = Registry.read(self.settings.kafka_bootstrap)
+        topics = registry.topics(generation, load_topics(self.settings.topics_file))
+        now = Watched(registry.find(generation), topics, self.settings, self._log).progress()
+        rate = self._paces[generation].rate(now.done)
+        behind = sum(now.behind.values())
+        seconds = now.left / rate if rate and now.left else None
+        return {"done": now.done, "left": now.left, "behind": behind, "reached": now.reached_ms, "seconds": seconds}
+
+    def savepoints(self) -> list[dict[str, Any]]:
+        """The savepoints, as `kappa savepoint list` says."""
+        if self._own.toolbox:
+            raise UserError(f"they are out of reach here; list them by: {self._own.toolbox} savepoint list")
+        return self._commands.read("savepoints", lambda: list(listed(["savepoint", "list", "--json"])))
 
     def control(self) -> list[dict[str, Any]]:
         """What people told the detector, each with its `time` in ms, the oldest first."""

@@ -1,6 +1,6 @@
 """What the console writes, by the same functions as the command line: control events, the inventory, retries."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from connectors.kafka.offsets import Log
@@ -51,3 +51,12 @@ class Writes:
         topics = self._sources.shown_topics()
         found = list(chosen(self._settings, topics, wanted))
         return redrive(self._settings, topics, with_ids(found, ids) if ids else found)
+
+    @property
+    def runs_processes(self) -> bool:
+        """Whether the jobs of a new generation are processes of this machine."""
+        return self._settings.platform == "processes"
+
+    def command(self, arguments: Sequence[str], by: str) -> str:
+        """Begin a command of `kappa` in the background; returns its text. Raises ElsewhereError, too."""
+        return self._sources.operations.begin(arguments, by).command

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ops.console.actions import control, rejected
+from ops.console.actions import control, generations, rejected
 from ops.console.actions.forms import Form
 from ops.console.writes import Writes
 
@@ -31,4 +31,10 @@ ACTIONS = (
     Action("allow", control.allow),
     Action("retire", control.retire),
     Action("retry", rejected.retry),
+    Action("start", generations.start),
+    Action("promote", generations.promote),
+    Action("rollback", generations.rollback),
+    Action("drop", generations.drop),
+    Action("diff", generations.diff),
+    Action("savepoint", generations.savepoint),
 )

@@ -34,7 +34,9 @@ def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
     can't be read. Raises NotThere for a machine without statistics and novelties, and UserError for an argument of no
     use.
     """
-    name, chosen = arguments["machine"], arguments.get("series", "")
+    name, chosen, generation = arguments["machine"], arguments.get("series", ""), arguments.get("generation")
+    if generation:
+        sources = sources.of(generation)
     known = together(newest=lambda: _newest(sources, name), novelties=lambda: _novelties(sources, name, chosen))
     newest, novelties = known["newest"], known["novelties"]
     if newest is None and not novelties:
@@ -46,6 +48,7 @@ def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
     down: list[View] = []
     return {
         "machine": name,
+        "generation": generation,
         "facts": facts,
         **span.as_dict(),
         "chosen": chosen,
@@ -58,8 +61,9 @@ def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
             templates=lambda: [] if chosen else series.templates(sources, name, span),
             peers=lambda: _peers(sources, arguments, facts, span),
             control=lambda: _unless_down(down, lambda: _control(sources, name)),
-            state=lambda: _unless_down(down, lambda: _state(sources, name, chosen)),
-            open=lambda: _unless_down(down, lambda: sources.answer("statistics", "/windows", machine=name)),
+            # The jobs that answer are those of one generation.
+            state=lambda: None if generation else _unless_down(down, lambda: _state(sources, name, chosen)),
+            open=lambda: None if generation else _unless_down(down, lambda: _open_windows(sources, name)),
         ),
     }
 
@@ -78,6 +82,11 @@ def _state(sources: Sources, name: str, chosen: str) -> View | None:
     """What the detector holds of the machine, or of one of its series, now."""
     only = {"series": chosen} if chosen else {}
     return sources.answer("detector", "/state", machine=name, **only)
+
+
+def _open_windows(sources: Sources, name: str) -> View | None:
+    """What the statistics hold of the machine's open windows now."""
+    return sources.answer("statistics", "/windows", machine=name)
 
 
 def _newest(sources: Sources, name: str) -> View | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ops.console.feeds import CLOCK
+from ops.console.feeds import CLOCK, OPERATIONS
 from ops.console.sources import Sources
 from ops.console.views.ask import SQL, ask, examples, refused
 from ops.console.views.chain import chain, graph
@@ -12,7 +12,7 @@ from ops.console.views.control import DIRECTIONS, RULE, control, suppression
 from ops.console.views.control import FILTERS as CONTROL_FILTERS
 from ops.console.views.fleet import FILTERS as FLEET_FILTERS
 from ops.console.views.fleet import drawing, fleet
-from ops.console.views.generations import generations
+from ops.console.views.generations import AROUND, choices, difference, generations, savepoints
 from ops.console.views.incidents import incident, incidents
 from ops.console.views.machine import PEERS, machine
 from ops.console.views.rejected import FILTERS as REJECTED_FILTERS
@@ -73,7 +73,7 @@ PAGES = (
         "Machine",
         machine,
         lambda *_: {"spans": SPANS, "places": PEERS},
-        query=(*SPAN, "series", "novelty", "peers"),
+        query=(*SPAN, "series", "novelty", "peers", "generation"),
         feeds=("statistics", "novelties", "control"),
     ),
     Page("incidents", "incidents", "Incidents", incidents, query=("state",), feeds=("incidents",)),
@@ -91,7 +91,23 @@ PAGES = (
     Page("rejected", "rejected", "Rejected", rejected, query=tuple(REJECTED_FILTERS), feeds=("rejected",)),
     Page("rejected/{id:path}", "letter", "Dead letter", letter),
     Page("ask", "ask", "Ask", ask, lambda *_: examples(), query=(SQL,), refused=refused, is_costly=True),
-    Page("generations", "generations", "Generations", generations, feeds=("generations",)),
+    Page(
+        "generations",
+        "generations",
+        "Generations",
+        generations,
+        lambda *_: choices(),
+        feeds=("generations", OPERATIONS, CLOCK),
+    ),
+    Page("savepoints", "savepoints", "Savepoints", savepoints, lambda *_: choices(), feeds=(OPERATIONS,)),
+    Page(
+        "generations/diff/{operation}",
+        "difference",
+        "Comparison",
+        difference,
+        lambda *_: {"around_ms": AROUND},
+        feeds=(OPERATIONS,),
+    ),
 )
 
 NAVIGATION = tuple(page for page in PAGES if "/" not in page.path)

@@ -2,6 +2,7 @@
 
 from infra.contract.topics import load_topics
 from jobs.runtime.settings import Settings
+from ops.console.operations import Operations
 from ops.console.reads import SourceDown
 from ops.console.sources import ELASTICSEARCH, KAFKA, Sample
 from ops.replay.registry import Registry
@@ -26,6 +27,8 @@ class FakeSources:
         self.generations = Registry()
         self.controls = []
         self.searches = []
+        self.operations = Operations({}, None)
+        self.saved, self.paces = [], {}
         self.asked, self.said_to_sql = [], {}
         self.forgotten = 0
         vars(self).update(facts)
@@ -49,6 +52,10 @@ class FakeSources:
         self._ask(job)
         return self.answers.get(path)
 
+    def of(self, generation):
+        self.shown = generation
+        return self
+
     def search(self, kind, **query):
         self._ask(ELASTICSEARCH)
         self.searches.append((kind, query))
@@ -69,6 +76,13 @@ class FakeSources:
     def original(self, source):
         self._ask(KAFKA)
         return self.originals.get((source["topic"], source["partition"], source["offset"]))
+
+    def progress(self, generation):
+        self._ask(KAFKA)
+        return self.paces.get(generation)
+
+    def savepoints(self):
+        return self.saved
 
     def ask(self, sql):
         self.asked.append(sql)

@@ -19,6 +19,7 @@ def test_each_view_is_described_with_the_arguments_of_its_path(described):
         ("series", "query", False),
         ("novelty", "query", False),
         ("peers", "query", False),
+        ("generation", "query", False),
     ]
 
 

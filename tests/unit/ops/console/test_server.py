@@ -22,7 +22,7 @@ def test_a_page_is_in_the_navigation_and_names_itself(browser, path):
     assert f'<a href="/{path}" aria-current="page">' in browser.get(f"/{path}").text
 
 
-@pytest.mark.parametrize("path", [path for path in LISTS if path not in ("chain", "ask")])
+@pytest.mark.parametrize("path", [path for path in LISTS if path not in ("chain", "ask", "savepoints")])
 def test_a_view_whose_source_is_down_says_so_and_the_others_go_on(browser, sources, path):
     sources.down = {"Kafka", "Elasticsearch"}
     page, data = browser.get(f"/{path}"), browser.get(f"/api/v1/{path}")

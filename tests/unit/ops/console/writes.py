@@ -32,6 +32,12 @@ class FakeWrites:
     def retire(self, machine, by):
         self._note("retire", machine, by)
 
+    runs_processes = True
+
+    def command(self, arguments, by):
+        self._note("command", *arguments, by)
+        return f"kappa {' '.join(arguments)}"
+
     def retry(self, ids, wanted):
         self._note("retry", tuple(ids), wanted)
         return Redriven(len(ids), 0, 0)
