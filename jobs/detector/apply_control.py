@@ -94,6 +94,7 @@ class ControlApplier:
         if not len(rows):
             return []
         self.inputs.model.reset(rows, window)
+        self.inputs.machine_model.reset(rows)
         reset = set(rows.tolist())
         self.overrides.renumber({row: row for row in self.overrides.normal if row not in reset})
         ids = {identity for tracker in self.row_trackers for identity in tracker.ids_about(reset)}

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from jobs.detector.apply_control import ControlApplier
-from jobs.detector.budget import Budget
-from jobs.detector.model.arrays import Ints
+from jobs.detector.budget import AlarmBudget
+from jobs.detector.model.arrays import Ints, of_prefix, with_prefix
+from jobs.detector.model.machines import MachineModel
 from jobs.detector.model.protocol import Judgement
 from jobs.detector.model.scales import SCALES, Scales
 from jobs.detector.novelties import Novelty
@@ -28,6 +29,7 @@ from jobs.detector.trackers.tracker import Inputs, Tracker, end_novelties
 
 EVICT_EVERY = 360  # windows
 OPEN_TTLS = 2  # times the state TTL: so long a series with an open novelty is kept without being seen
+MACHINE_MODEL = "machine_"  # before the names of its arrays
 MOST_DROPPED = 64  # machines that wait for their eviction, beside as many as there are
 
 Record = Mapping[str, Any]
@@ -42,9 +44,12 @@ class Detector:
         self.seen_before = SeenBefore(saved, settings.seen_before_windows)
         self.model = Scales(settings, saved.arrays)
         self.overrides = OperatorOverrides(saved.header.get("overrides", {}))
-        self.budget = Budget(*saved.items("budget"))
+        self.machine_model = MachineModel(of_prefix(MACHINE_MODEL, saved.arrays))
+        self.budget = AlarmBudget(settings, self.series, saved)
         self.examples = WindowExamples()
-        inputs = Inputs(settings, self.machines, self.series, self.model, self.overrides, self.examples)
+        inputs = Inputs(
+            settings, self.machines, self.series, self.model, self.machine_model, self.overrides, self.examples
+        )
         self.series_tracker = SeriesTracker(inputs, saved)
         self.machine_tracker = MachineTracker(inputs, saved)
         self.silence_tracker = SilenceTracker(inputs, saved)
@@ -55,10 +60,10 @@ class Detector:
 
     def saved(self) -> Saved:
         """The constructor's argument."""
-        own = {"overrides": self.overrides.packed(), "budget": (self.budget.alerts, self.budget.window)}
-        known = (self.machines, self.series, self.seen_before)
+        arrays = self.model.dump() | with_prefix(MACHINE_MODEL, self.machine_model.dump())
+        known = (self.machines, self.series, self.seen_before, self.budget)
         parts = (*known, *self._row_trackers, self.silence_tracker, self.new_entity_tracker)
-        return joined(Saved(own, self.model.dump()), *(part.saved() for part in parts))
+        return joined(Saved({"overrides": self.overrides.packed()}, arrays), *(part.saved() for part in parts))
 
     def apply_control(self, control: Record, window: int) -> list[Novelty]:
         """Do what an operator says, before `window` takes its step."""
@@ -98,7 +103,7 @@ class Detector:
 
     def _add_machine(self, window: int, record: Record) -> tuple[int, list[Novelty]]:
         machine = self.machines.add(record["machine"], window, record.get("inventory"))
-        self.machine_tracker.model.grow(1)
+        self.machine_model.grow(1)
         seen_before = self.seen_before.has(record["machine"], window)
         return machine, self.new_entity_tracker.add_machine(machine, window, seen_before=seen_before)
 
@@ -127,24 +132,20 @@ class Detector:
         rows, values, samples = self._reader.read(window, records, present)
         if not len(rows):
             return []
-        judgements = self.model.step(window, rows, values, samples, self._threshold(len(self.model), window))
+        self.machine_model.add(self.series.machine[known:])
+        self.budget.start_window(window)
+        judgements = self.model.step(window, rows, values, samples, self.budget.thresholds_of_series(rows))
         emitted: list[Novelty] = []
         busy = self.machine_tracker.in_anomaly()
         for scale, judgement in zip(SCALES, judgements, strict=False):
             emitted += self.series_tracker.judge(judgement, scale, window, busy)
         emitted += self._judge_machines(judgements[0], window)
-        alerts = sum(one["verdict"] == "anomaly" and one["phase"] == "start" for one in emitted)
-        self.budget.spend(self.settings, window, alerts)
+        self.budget.note(emitted)
         return emitted + self.new_entity_tracker.judge(judgements[0], known, window, set(self.series_tracker.rows()))
 
     def _judge_machines(self, judgement: Judgement, window: int) -> list[Novelty]:
-        # Machines have as large a budget as series.
-        threshold = self._threshold(len(self.machines), window)
-        rows = np.array(list(self.series_tracker.rows()), np.int64)
-        return self.machine_tracker.judge(judgement, threshold, window, self.series.machine[rows].tolist())
-
-    def _threshold(self, judged: int, window: int) -> float:
-        return self.settings.threshold(judged) + self.budget.surcharge(self.settings, window)
+        threshold = self.budget.threshold_of_machines(len(self.machines))
+        return self.machine_tracker.judge(judgement, threshold, window, self.series_tracker.machines_in_episode())
 
     def _evict(self, window: int) -> list[Novelty]:
         """Evict the machines that are gone and the series that were not seen within their state TTL.
@@ -181,13 +182,15 @@ class Detector:
 
     def _retain(self, rows: Ints, machines: Ints) -> None:
         self.model.retain(rows)
+        self.machine_model.retain(rows, machines)
         self.series.retain(rows, machines)
+        self.budget.renumber()
         self.machines.retain(machines)
         row_place = {row: at for at, row in enumerate(rows.tolist())}
         machine_place = {machine: at for at, machine in enumerate(machines.tolist())}
         for part in (*self._row_trackers, self.overrides):
             part.renumber(row_place)
         self.overrides.renumber_machines(machine_place)
-        self.machine_tracker.retain_machines(machines, machine_place)
+        self.machine_tracker.retain_machines(machine_place)
         self.silence_tracker.retain_machines(machine_place)
         self.new_entity_tracker.retain_machines(machines)

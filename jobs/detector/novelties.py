@@ -48,10 +48,15 @@ def ended(record: Novelty, time_unix_nano: int, why: str) -> Novelty:
     return later(record, "end", time_unix_nano, text=f"{record['text']}: {why}")
 
 
-def explained(contributors: Sequence[Mapping[str, Any]], most: int) -> Novelty:
-    """The fields that say which series were surprising at once, strongest first: the `most` strongest, and how many."""
-    total = sum(one["score"] for one in contributors)
-    shown = [{**_present(one), "share": one["score"] / total} for one in contributors[:most]]
+def explained(contributors: Sequence[Mapping[str, Any]], most: int, weights: Sequence[float] | None = None) -> Novelty:
+    """The fields that say which series were surprising at once, strongest first: the `most` strongest, and how many.
+
+    Their shares are those of their weights: of their scores, if there are no others.
+    """
+    weights = [one["score"] for one in contributors] if weights is None else weights
+    total = sum(weights)
+    pairs = list(zip(contributors, weights, strict=True))[:most]
+    shown = [{**_present(one), "share": float(weight / total)} for one, weight in pairs]
     return {"contributing": len(contributors), "contributors": shown}
 
 

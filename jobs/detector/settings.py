@@ -60,6 +60,11 @@ class DetectorSettings(BaseSettings):
     def windows_per_day(self) -> float:
         return 86400.0 / self.window_seconds
 
+    @property
+    def alarms_per_window(self) -> float:
+        """The false alarms that one shard may raise in a window."""
+        return self.alarms_per_day / (self.shards * self.windows_per_day)
+
     def threshold(self, series: int) -> float:
         """The score whose probability spends the budget of alarms evenly over a day of so many series."""
         judgements = series * self.shards * self.windows_per_day

@@ -77,7 +77,7 @@ def ours(machines: Sequence[Machine]) -> Ours:
             alerts[place[novelty["machine"]], minute] |= novelty["phase"] == "start"
         joint = shard.detector.machine_tracker.joint
         if joint is not None:
-            scores[[place[shard.detector.machines.names[at]] for at in joint.machines], minute] = joint.mean
+            scores[[place[shard.detector.machines.names[at]] for at in joint.machines], minute] = joint.lasting
     test = {m.name: slice(len(m.train), len(m.train) + len(m.test)) for m in machines}
     return Ours(
         {name: scores[place[name], part] for name, part in test.items()},

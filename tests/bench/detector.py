@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import orjson
@@ -25,7 +25,9 @@ from rich.table import Table
 
 from infra.contract.columnar import to_columns
 from jobs.detector.job import DetectorShard
+from jobs.detector.model.anscombe import to_model_scale
 from jobs.detector.model.arrays import Floats, Ints
+from jobs.detector.model.machines import MachineModel
 from jobs.detector.model.scales import BYTES_PER_SERIES, SCALES, Scales
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import fold
@@ -86,23 +88,58 @@ def _watermark(window: int) -> bytes:
     return orjson.dumps({"watermark_unix_nano": window * 10 * 10**9})
 
 
+class Models:
+    """Both models of a shard: of the series, and of the machines as a whole."""
+
+    def __init__(self, series: Scales, machines: MachineModel) -> None:
+        self.series, self.machines = series, machines
+
+    @classmethod
+    def of(cls, fleet: Fleet) -> Self:
+        """New ones of this fleet."""
+        made = cls(Scales(DetectorSettings()), MachineModel())
+        made.series.add(fleet.is_count, np.zeros(len(fleet.level), np.int64), FIRST)
+        made.machines.grow(fleet.machines)
+        made.machines.add(np.repeat(np.arange(fleet.machines), PER_MACHINE))
+        return made
+
+    def copies(self, number: int) -> "Models":
+        """So many of each series and of each machine."""
+        series = Scales(DetectorSettings(), {name: np.tile(one, number) for name, one in self.series.dump().items()})
+        columns = {name: self._copies(name, one, number) for name, one in self.machines.dump().items()}
+        return Models(series, MachineModel(columns))
+
+    def _copies(self, name: str, column: Ints, number: int) -> Ints:
+        """What is a number of a series or of a machine is another one in each copy."""
+        size = {"rows": len(self.series), "machine": len(self.machines)}.get(name.rpartition("_")[2], 0)
+        copy = np.repeat(np.arange(number), len(column))
+        return (
+            np.where(np.tile(column, number) >= 0, np.tile(column, number) + size * copy, -1)
+            if size
+            else np.tile(column, number)
+        )
+
+    def step(self, fleet: Fleet, first: int, windows: int, threshold: float) -> None:
+        """Judge and learn so many windows."""
+        rows, machine = np.arange(len(fleet.level)), np.repeat(np.arange(len(self.machines)), PER_MACHINE)
+        samples = np.full(len(rows), 2.0)
+        for window in range(first, first + windows):
+            judgement = self.series.step(window, rows, fleet.values(), samples, threshold)[0]
+            x = to_model_scale(judgement.observed, fleet.is_count)
+            self.machines.judge(machine, self.machines.strangeness(rows, x, window), judgement.score)
+
+
 def core(series: int, windows: int) -> dict[str, float]:
-    """Updates a second of CPU time of the model alone, all scales together: a tenth of the series warm, ten times."""
-    settings, fleet, some = DetectorSettings(), Fleet(series), Fleet(series // COPIES)
-    young, threshold = Scales(settings), settings.threshold(series)
-    _step(young, young.add(some.is_count, np.zeros(len(some.level), np.int64), FIRST), some, FIRST, WARM, threshold)
-    model = Scales(settings, {name: np.tile(column, COPIES) for name, column in young.dump().items()})
+    """Updates a second of CPU time of the models alone, all scales together: a tenth of the series warm, ten times."""
+    fleet, some = Fleet(series), Fleet(series // COPIES)
+    threshold, young = DetectorSettings().threshold(series), Models.of(some)
+    young.step(some, FIRST, WARM, threshold)
+    models = young.copies(COPIES)
     fleet.level = np.tile(some.level, COPIES)
     began = time.process_time()
-    _step(model, np.arange(series), fleet, FIRST + WARM, windows, threshold)
+    models.step(fleet, FIRST + WARM, windows, threshold)
     spent = time.process_time() - began
     return {"updates": series * windows, "updates_per_second": series * windows / spent}
-
-
-def _step(model: Scales, rows: Ints, fleet: Fleet, first: int, windows: int, threshold: float) -> None:
-    samples = np.full(len(rows), 2.0)
-    for window in range(first, first + windows):
-        model.step(window, rows, fleet.values(), samples, threshold)
 
 
 def shard(series: int, windows: int) -> dict[str, float]:
@@ -116,7 +153,7 @@ def shard(series: int, windows: int) -> dict[str, float]:
     size = sum(map(len, (state or {}).values()))
     return {
         "state_bytes_per_series": size / series,
-        "of_it_numbers": BYTES_PER_SERIES,
+        "of_it_numbers_of_series": BYTES_PER_SERIES,
         "peak_memory_mb": _peak_memory() / 1e6,
         "updates_per_second": series * (windows - 1) / spent,
     }

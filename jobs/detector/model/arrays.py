@@ -27,6 +27,11 @@ def without_prefix(prefix: str, arrays: Columns, layout: Layout) -> Columns:
     return {name: arrays.get(prefix + name, np.zeros(0, kind)) for name, kind in layout.items()}
 
 
+def of_prefix(prefix: str, arrays: Columns) -> Columns:
+    """All arrays whose names begin with it, without it."""
+    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+
+
 class PerRow:
     """Columns of one element a row (a series or a machine), which grow and are renumbered together."""
 

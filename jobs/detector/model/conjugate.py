@@ -1,10 +1,12 @@
 """Conjugate posteriors as tuples of arrays, one element a series, each with its update and its predictive tail."""
 
+from math import exp
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from jobs.detector.model.arrays import Bools, Floats, Ints
+from jobs.detector.model.elementary import ln, ln1p
 from jobs.detector.model.tails import negative_binomial_score, student_t_score
 
 ONSET, FAR = 3.0, 8.0  # the tail is learned in two pieces, from these scores on
@@ -98,13 +100,13 @@ class Tail(NamedTuple):
 
         The prior, that the model is right, is worth PRIOR_HITS exceedances on each side.
         """
-        chance = (self.hits + PRIOR_HITS) / (self.windows + PRIOR_HITS * np.exp(ONSET))
+        chance = (self.hits + PRIOR_HITS) / (self.windows + PRIOR_HITS * exp(ONSET))
         stopped = PRIOR_HITS + self.hits - self.far_hits
-        near = stopped * np.log1p(np.clip(score - ONSET, 0.0, FAR - ONSET) / (PRIOR_HITS + self.near))
+        near = stopped * ln1p(np.clip(score - ONSET, 0.0, FAR - ONSET) / (PRIOR_HITS + self.near))
         ended = PRIOR_HITS + self.far_hits
-        far = ended * np.log1p(_compressed(score - FAR) / (PRIOR_HITS + self.far))
+        far = ended * ln1p(_compressed(score - FAR) / (PRIOR_HITS + self.far))
         # Below the onset too: a score that comes so often says no more than that.
-        onset = -np.log(np.minimum(chance, 1.0))
+        onset = -ln(np.minimum(chance, 1.0))
         supported: Floats = np.where(score > ONSET, near + far + onset, onset)
         return np.where(supported < score, supported, score)
 
@@ -125,4 +127,4 @@ def replaced_where(where: Bools, new: P, old: P) -> P:
 
 def _compressed(length: Floats) -> Floats:
     """So that one enormous score teaches no more than a few large ones."""
-    return FAR_SCALE * np.log1p(np.maximum(length, 0.0) / FAR_SCALE)
+    return FAR_SCALE * ln1p(np.maximum(length, 0.0) / FAR_SCALE)

@@ -4,7 +4,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from jobs.detector.model.arrays import Bools, Floats, Ints, Layout, PerRow
+from jobs.detector.model.arrays import Bools, Columns, Floats, Ints, Layout, PerRow
 
 COOLDOWN_WINDOWS = 96  # after an alert of a series
 
@@ -13,6 +13,11 @@ class Cooldown(PerRow):
     """By series or machine: after an alert only more surprising windows are alerted, and nothing of larger scales."""
 
     LAYOUT: ClassVar[Layout] = {"until": np.dtype(np.int64), "score": np.dtype(np.float64)}
+
+    def __init__(self, columns: Columns, windows: int = COOLDOWN_WINDOWS) -> None:
+        """It lasts for so many windows."""
+        super().__init__(columns)
+        self.windows = windows
 
     @classmethod
     def of(cls, rows: int) -> Self:
@@ -27,14 +32,18 @@ class Cooldown(PerRow):
         until, loudest = self.columns["until"], self.columns["score"]
         louder = (now > until[rows]) | ((score > loudest[rows]) & (scale == 0))
         alert = alert & louder
-        until[rows[alert]], loudest[rows[alert]] = now[alert] + COOLDOWN_WINDOWS, score[alert]
+        until[rows[alert]], loudest[rows[alert]] = now[alert] + self.windows, score[alert]
         return alert
 
     def start(self, rows: Ints, score: Floats, window: int) -> None:
         """Something else alerts what these rows would."""
         recent = np.where(self.columns["until"][rows] >= window, self.columns["score"][rows], 0.0)
-        self.columns["until"][rows] = window + COOLDOWN_WINDOWS
         self.columns["score"][rows] = np.maximum(recent, score)
+        self.extend(rows, window)
+
+    def extend(self, rows: Ints, window: int) -> None:
+        """These cooldowns begin anew in this window."""
+        self.columns["until"][rows] = window + self.windows
 
     def is_on(self, rows: Ints, window: int) -> Bools:
         """Which of these rows are in their cooldown."""

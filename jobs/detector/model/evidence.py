@@ -9,8 +9,6 @@ from jobs.detector.model.conjugate import GammaPoisson, Nig
 from jobs.detector.model.season import HourPredictive
 from jobs.detector.model.tails import MAX_SCORE
 
-TRUST_POWER = 3.0  # how fast the influence of an outlier falls beyond three scales
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -54,6 +52,10 @@ class Evidence:
         return np.where(self.hour.score > 0, trust, 1.0)
 
     def _trust(self, z: Floats) -> Floats:
-        """Weight of an observation z scales away: redescending beyond 3; all, while a scale is not yet known."""
+        """Weight of an observation z scales away: it falls with the cube beyond 3; all, while a scale isn't known."""
         rarely_changes = self.limit < MAX_SCORE
-        return np.where(rarely_changes, 1.0, np.minimum(1.0, (3.0 / np.maximum(np.abs(z), 1e-9)) ** TRUST_POWER))
+        return np.where(rarely_changes, 1.0, np.minimum(1.0, _cube(3.0 / np.maximum(np.abs(z), 1e-9))))
+
+
+def _cube(x: Floats) -> Floats:
+    return x * x * x  # np.power differs between processors

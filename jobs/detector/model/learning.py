@@ -9,7 +9,7 @@ from jobs.detector.model.arrays import Bools, Floats, Ints
 from jobs.detector.model.conjugate import JEFFREYS, GammaPoisson, Nig, Tail, replaced_where
 from jobs.detector.model.evidence import Evidence
 from jobs.detector.model.protocol import Phase, Turn
-from jobs.detector.model.season import BINS, HOURS, VISITS, Season
+from jobs.detector.model.season import HOURS, Season
 from jobs.detector.model.series_state import SeriesState
 from jobs.detector.settings import DetectorSettings
 
@@ -68,10 +68,7 @@ def learn_hours(
 ) -> None:
     """Add the window to the profile of its hour, unless an episode is on."""
     share = min(1.0, HOURS / settings.windows_per_day) * evidence.hour_trust() * (state.phase != Phase.EPISODE)
-    added = season.learn(rows, hour, evidence.x, share)
-    kept = 1.0 - share / (VISITS * BINS)
-    state.hours_visits = state.hours_visits * kept + share
-    state.hours_squares = state.hours_squares * kept + added
+    season.learn(rows, hour, evidence.x, share)
 
 
 def learn(
@@ -79,7 +76,7 @@ def learn(
 ) -> None:
     """Update the posteriors: in an episode the challenger learns and the old normal rests.
 
-    `scores` are those of STATISTICS before they were calibrated.
+    `scores` are those of the statistics before they were calibrated.
     """
     episode = state.phase == Phase.EPISODE
     normal = ~episode & (turn != Turn.STARTED)

@@ -1,11 +1,25 @@
-"""All series of a machine judged together: many weak surprises are a strong one, correlated ones count once."""
+"""A machine judged as one: what all its series say together.
 
-from typing import NamedTuple
+How *strange* a series is follows from what the other series of its machine don't explain of its level and of its step
+(correlations.py), as deviations from what was usual for long (long_memory.py): the surprise under a Student t with
+FREEDOM degrees of freedom, which forgives heavy tails (Lange, Little and Taylor 1989). From ONSET on it counts.
+
+Two sums over the series of a machine are judged:
+
+- the *evidence* of this window: as much of each series' strangeness as its own calibrated score supports. Scores are
+  -ln of a probability, so those of series that say different things add up. A sum of n such excesses, each of which
+  begins with probability e^-ONSET, is so large with at most the probability e^-(√sum - √(n e^-ONSET))² (Chernoff 1952).
+- what *lasts*: the mean strangeness of the last windows. Nothing calibrates it, so TEMPER of it count as one.
+"""
+
+from math import exp
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from jobs.detector.model import sustained
 from jobs.detector.model.arrays import (
+    Bools,
     Columns,
     Floats,
     Ints,
@@ -15,105 +29,136 @@ from jobs.detector.model.arrays import (
     with_prefix,
     without_prefix,
 )
-from jobs.detector.model.conjugate import Tail, of_rows, replaced_where
 from jobs.detector.model.cooldown import Cooldown
-from jobs.detector.model.tails import mean_score
+from jobs.detector.model.correlations import EVERY
+from jobs.detector.model.elementary import ln1p
+from jobs.detector.model.groups import Groups
+from jobs.detector.model.long_memory import CLIP, LongMemory
 
-MOST = 20.0  # that one window says of a machine, or so many times the threshold:
-MOST_PASSES = 1.5
-CALM = 3.0  # the joint score below which a machine is as usual
-INDEPENDENT = 2.0  # windows that the last ones are worth: a machine's metrics move slowly
-LIKE = 2 * int(sustained.MEMORY) - 1  # windows whose means are nearly one observation
-TAIL_MEMORY = 1000.0  # of these
-LN2 = float(np.log(2.0))
+FREEDOM = 8.0
+ONSET = 4.0  # of a series' strangeness
+TEMPER = 10.0
+CALM = 3.0  # the evidence below which a machine is as usual
+COOLDOWN_WINDOWS = 10  # after an alert of a machine
 
-_TAIL: Layout = {name: np.dtype(np.float64) for name in Tail._fields}
-_USUAL: Layout = {"sustained": np.dtype(np.float64)} | _TAIL
-_COOLDOWN = "cooldown_"
-BYTES_PER_MACHINE = bytes_per_row(_USUAL) + bytes_per_row(Cooldown.LAYOUT)
+_MEMORY, _COOLDOWN = "long_", "cooldown_"
+
+
+class Lasting(PerRow):
+    """By machine: the mean strangeness of its last windows."""
+
+    LAYOUT: ClassVar[Layout] = {"lasting": np.dtype(np.float64)}
+
+
+BYTES_PER_MACHINE = bytes_per_row(Lasting.LAYOUT) + bytes_per_row(Cooldown.LAYOUT)
 
 
 class Joint(NamedTuple):
-    """One window of some machines; arrays of one element a machine."""
+    """One window of some machines: arrays of one element a machine, and one of an element a series."""
 
     machines: Ints  # ascending
-    now: Floats  # the joint score of this window
-    mean: Floats  # of the last windows
-    score: Floats  # -ln of the probability of either; 0 where a machine has one series, which speaks for itself
+    now: Floats  # the evidence of this window, as -ln of a probability
+    lasting: Floats  # the mean strangeness of the last windows
+    score: Floats  # the greater of both; 0 where a machine has one series, which speaks for itself
+    weight: Floats  # by series, as they were given: what of the score it accounts for
 
 
 class MachineModel:
-    """Each machine's mean joint score of its last windows, exponentially weighted, its tail, and a cooldown."""
+    """All machines of a shard, and what it takes of their series to judge them, by the rows of the series' model."""
 
-    def __init__(self, columns: Columns | None = None) -> None:
-        """`columns` are those of `dump`; without them there are no machines."""
-        known = columns or {}
-        self.usual = PerRow(without_prefix("", known, _USUAL))
-        self.cooldown = Cooldown(without_prefix(_COOLDOWN, known, Cooldown.LAYOUT))
+    def __init__(self, arrays: Columns | None = None) -> None:
+        """`arrays` are those of `dump`; without them there are no machines."""
+        known = arrays or {}
+        self.memory = LongMemory(without_prefix(_MEMORY, known, LongMemory.LAYOUT))
+        self.groups = Groups(known)
+        self.machines = Lasting(without_prefix("", known, Lasting.LAYOUT))
+        self.cooldown = Cooldown(without_prefix(_COOLDOWN, known, Cooldown.LAYOUT), COOLDOWN_WINDOWS)
 
     def __len__(self) -> int:
-        return len(self.usual)
+        return len(self.machines)
 
     def dump(self) -> Columns:
-        """The constructor's `columns`."""
-        return self.usual.columns | with_prefix(_COOLDOWN, self.cooldown.columns)
+        """The constructor's `arrays`."""
+        own = self.machines.columns | with_prefix(_COOLDOWN, self.cooldown.columns)
+        return own | with_prefix(_MEMORY, self.memory.columns) | self.groups.dump()
 
     def grow(self, more: int) -> None:
         """Append so many machines."""
-        for part in (self.usual, self.cooldown):
+        for part in (self.machines, self.cooldown):
             part.grow(more)
 
-    def retain(self, machines: Ints) -> None:
-        """Keep only these machines; they are renumbered, in this order."""
-        for part in (self.usual, self.cooldown):
+    def add(self, machine: Ints) -> None:
+        """Append series: the machine of each."""
+        rows = len(self.memory) + np.arange(len(machine))
+        self.memory.grow(len(machine))
+        self.groups.add(rows, machine)
+
+    def retain(self, rows: Ints, machines: Ints) -> None:
+        """Keep only these series and machines; both are renumbered, in this order."""
+        self.groups.retain(rows, machines, len(self.memory))
+        self.memory.retain(rows)
+        for part in (self.machines, self.cooldown):
             part.retain(machines)
 
-    def step(self, machine: Ints, score: Floats, threshold: float, window: int) -> Joint:
-        """Judge one window; `machine` and `score` are of all its series, `threshold` that of `alerts`.
+    def reset(self, rows: Ints) -> None:
+        """These series begin anew."""
+        self.memory.forget(rows)
+        self.groups.forget(rows)
 
-        Of the window's joint score and the calibrated one of the last windows the greater counts, less ln 2
-        (Bonferroni).
-        """
+    def strangeness(self, rows: Ints, x: Floats, window: int) -> Floats:
+        """How strange these series' values are, on the model's scale, beside the others; then learn them."""
+        found = self.memory.step(rows, x, window)
+        deviations = np.zeros((2, len(self.memory) + 1))
+        deviations[:, rows] = found
+        left = self.groups.residuals(deviations)[:, rows]
+        if window % EVERY == 0:
+            self._teach(rows, deviations)
+        surprise = 0.5 * (FREEDOM + 1.0) * ln1p(left * left / FREEDOM)
+        return np.asarray(surprise[0] + surprise[1])
+
+    def _teach(self, rows: Ints, deviations: Floats) -> None:
+        lesson = np.full_like(deviations, np.nan)
+        lesson[:, rows] = np.clip(deviations[:, rows], -CLIP, CLIP)
+        self.groups.learn(lesson, np.append(self.memory.windows(), 0.0))
+
+    def judge(self, machine: Ints, strangeness: Floats, score: Floats) -> Joint:
+        """Judge a window of machines: of all its series the machine, the strangeness and the calibrated score."""
         present, group, series = np.unique(machine, return_inverse=True, return_counts=True)
-        now = np.minimum(joint_score(group, score), max(MOST, MOST_PASSES * threshold))
-        mean = self._mean(present, now)
-        lasting = self._lasting(present, mean, window)
-        together = np.maximum(np.maximum(now, lasting) - LN2, 0.0)
-        return Joint(present, now, mean, np.where(series > 1, together, 0.0))
+        supported = np.maximum(np.minimum(strangeness, score) - ONSET, 0.0)
+        strange = np.maximum(strangeness - ONSET, 0.0)
+        now = _chernoff(_sums(group, supported), series)
+        before = self.machines.columns["lasting"][present]
+        lasting = sustained.running_mean(before, _sums(group, strange))
+        self.machines.columns["lasting"][present] = lasting
+        is_now = now >= lasting / TEMPER
+        joint = np.where(series > 1, np.where(is_now, now, lasting / TEMPER), 0.0)
+        return Joint(present, now, lasting, joint, np.where(is_now[group], supported, strange))
 
-    def _mean(self, present: Ints, now: Floats) -> Floats:
-        mean = sustained.running_mean(self.usual.columns["sustained"][present], now)
-        self.usual.columns["sustained"][present] = mean
-        return mean
+    def alerts(self, joint: Joint, busy: Ints, threshold: float, window: int) -> Bools:
+        """Which machines are to be alerted: their score passes, and no alert of a `busy` one says it already.
 
-    def _lasting(self, present: Ints, mean: Floats, window: int) -> Floats:
-        """-ln of the probability of such a mean, as far as the past supports it; what is alerted teaches nothing."""
-        score = mean_score(mean, np.full(len(mean), INDEPENDENT))
-        tail = of_rows(Tail(*(self.usual.columns[name] for name in Tail._fields)), present)
-        if window % LIKE == 0:
-            learned = tail.updated(score, 1.0 - 1.0 / TAIL_MEMORY)
-            after = replaced_where(self.cooldown.is_on(present, window), tail, learned)
-            for name, values in zip(Tail._fields, after, strict=True):
-                self.usual.columns[name][present] = values
-        return np.where(LIKE * tail.windows >= sustained.KNOWN_AFTER, tail.calibrated(score), 0.0)
-
-    def alerts(self, joint: Joint, busy: Ints, threshold: float, window: int) -> Joint:
-        """Those machines that are to be alerted: their score passes, and no alert of a `busy` one says it already."""
+        A machine that stays as strange as when it was alerted isn't alerted again.
+        """
+        passes = joint.score >= threshold
         at = np.flatnonzero(np.isin(joint.machines, busy))
         self.cooldown.start(joint.machines[at], joint.score[at], window)
         numbers = np.full(len(joint.machines), window)
-        alert = self.cooldown.suppress(0, joint.machines, joint.score, joint.score >= threshold, numbers)
-        return Joint(joint.machines[alert], joint.now[alert], joint.mean[alert], joint.score[alert])
+        stays = passes & self.cooldown.is_on(joint.machines, window)
+        alert = self.cooldown.suppress(0, joint.machines, joint.score, passes, numbers)
+        self.cooldown.extend(joint.machines[stays & ~alert], window)
+        return alert
 
 
-def joint_score(group: Ints, score: Floats) -> Floats:
-    """-ln of the harmonic mean of each group's probabilities (Wilson 2019), nearly one itself under any dependence.
+def _sums(group: Ints, values: Floats) -> Floats:
+    """The sum of each group's values."""
+    return np.bincount(group, values).astype(np.float64)
 
-    So the strongest series leads, copies of one say no more than one, and several strange ones more than one.
-    `group` numbers the groups from 0 on, one number for each score.
+
+def _chernoff(total: Floats, series: Ints) -> Floats:
+    """-ln of a bound on the probability that the scores of so many series exceed ONSET by this much in all.
+
+    An excess is none, or Exp(1) with probability e^-ONSET. With m such expected, the bound is smallest where it is
+    (√total - √m)², if more than m has come.
     """
-    members = np.bincount(group)
-    strongest = np.zeros(len(members))
-    np.maximum.at(strongest, group, score)
-    total = np.bincount(group, np.exp(score - strongest[group]))
-    return np.asarray(np.maximum(strongest + np.log(total / members), 0.0))
+    expected = series * exp(-ONSET)
+    return np.asarray(np.square(np.maximum(np.sqrt(total) - np.sqrt(expected), 0.0)))

@@ -55,11 +55,13 @@ class Model(Protocol):
         """Keep only these series; they are renumbered, in this order."""
         ...
 
-    def step(self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float) -> Judgement:
+    def step(
+        self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float | Floats
+    ) -> Judgement:
         """Judge, then learn, one window of the series `rows`: a metric's mean or a template's count, and its samples.
 
         `window` is the window's number (end time / size), one for all rows or one for each; `threshold` is the score
-        from which a surprise is alerted.
+        from which a surprise is alerted, one for all rows or one for each.
         """
         ...
 

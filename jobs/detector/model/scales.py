@@ -4,16 +4,28 @@ What is too small to be seen in one window, or strange only because it lasts, sh
 """
 
 from dataclasses import replace
+from math import log
 from typing import Any
 
 import numpy as np
 
-from jobs.detector.model.arrays import Bools, Columns, Floats, Ints, PerRow, bytes_per_row, with_prefix, without_prefix
+from jobs.detector.model import season
+from jobs.detector.model.arrays import (
+    Bools,
+    Columns,
+    Floats,
+    Ints,
+    PerRow,
+    bytes_per_row,
+    of_prefix,
+    with_prefix,
+    without_prefix,
+)
 from jobs.detector.model.blocks import Blocks
 from jobs.detector.model.cooldown import Cooldown
 from jobs.detector.model.protocol import Judgement, Model
-from jobs.detector.model.season import BYTES_OF_PROFILE, NoSeason, Season
-from jobs.detector.model.series_state import LAYOUT
+from jobs.detector.model.season import Season
+from jobs.detector.model.series_state import LAYOUT, LAYOUT_OF_BLOCKS
 from jobs.detector.model.window_model import WindowModel
 from jobs.detector.settings import DetectorSettings
 
@@ -22,13 +34,15 @@ SCALES = (1, 12, 96)  # in windows
 SETTLE_BLOCKS = 5
 # A scale's share of the alarm budget falls with the square root of its length; it is judged less often than that.
 # So much lower is its threshold.
-THRESHOLD_OFFSETS = tuple(float(x) for x in 0.5 * np.log(SCALES) - np.log(np.sum(np.power(SCALES, -0.5))))
+THRESHOLD_OFFSETS = tuple(0.5 * log(scale) - log(sum(one**-0.5 for one in SCALES)) for scale in SCALES)
 
+_SEASON = "season_"
 BYTES_PER_SERIES = (
-    len(SCALES) * bytes_per_row(LAYOUT)
+    bytes_per_row(LAYOUT)
+    + len(RATIOS) * bytes_per_row(LAYOUT_OF_BLOCKS)
     + len(RATIOS) * bytes_per_row(Blocks.LAYOUT)
     + bytes_per_row(Cooldown.LAYOUT)
-    + BYTES_OF_PROFILE
+    + season.BYTES_PER_SERIES
 )
 
 
@@ -38,11 +52,12 @@ class Scales:
     def __init__(self, settings: DetectorSettings, arrays: Columns | None = None) -> None:
         """`arrays` are those of `dump`; without them there are no series."""
         known = arrays or {}
-        columns = [without_prefix(f"m{scale}_", known, LAYOUT) for scale in SCALES]
-        self.season = Season(known.get("season"))
-        self.windows: Model = WindowModel(settings, columns[0], self.season)
-        larger = zip(SCALES[1:], columns[1:], strict=True)
-        blocks = [WindowModel(_settings(settings, scale), own, NoSeason()) for scale, own in larger]
+        self.season = Season(of_prefix(_SEASON, known))
+        self.windows: Model = WindowModel(settings, without_prefix("m1_", known, LAYOUT), self.season)
+        blocks = [
+            WindowModel(_settings(settings, scale), without_prefix(f"m{scale}_", known, LAYOUT_OF_BLOCKS))
+            for scale in SCALES[1:]
+        ]
         self.models: tuple[Model, ...] = (self.windows, *blocks)
         self.blocks = tuple(
             Blocks(ratio, without_prefix(f"b{scale}_", known, Blocks.LAYOUT))
@@ -55,7 +70,7 @@ class Scales:
 
     def dump(self) -> Columns:
         """The constructor's `arrays`, each of one dimension."""
-        arrays = {"season": self.season.profiles.reshape(-1)} | with_prefix("cooldown_", self.cooldown.columns)
+        arrays = with_prefix(_SEASON, self.season.dump()) | with_prefix("cooldown_", self.cooldown.columns)
         for scale, model in zip(SCALES, self.models, strict=True):
             arrays |= with_prefix(f"m{scale}_", model.dump())
         for scale, blocks in zip(SCALES[1:], self.blocks, strict=True):
@@ -100,18 +115,22 @@ class Scales:
         """Something else alerts what these series would: their own alerts are suppressed for a while."""
         self.cooldown.start(rows, score, window)
 
-    def step(self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float) -> list[Judgement]:
+    def step(
+        self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float | Floats
+    ) -> list[Judgement]:
         """Judge, then learn, one window; judgements by scale, of larger ones where it is the first after a block."""
         now = numbers = np.broadcast_to(window, rows.shape)
-        judgement = self.windows.step(window, rows, value, samples, threshold - THRESHOLD_OFFSETS[0])
+        thresholds = np.broadcast_to(threshold, rows.shape)
+        judgement = self.windows.step(window, rows, value, samples, thresholds - THRESHOLD_OFFSETS[0])
         judgements = [self._suppress_during_cooldown(0, judgement, now)]
         for at, blocks in enumerate(self.blocks, start=1):
             closed = blocks.add(judgement.rows, numbers, judgement.observed)
             if not len(closed.at):
                 break
             rows, now, numbers = judgement.rows[closed.at], now[closed.at], closed.block
+            thresholds = thresholds[closed.at]
             value = np.where(self.is_count(rows), closed.value * blocks.ratio, closed.value)
-            judgement = self.models[at].step(numbers, rows, value, closed.windows, threshold - THRESHOLD_OFFSETS[at])
+            judgement = self.models[at].step(numbers, rows, value, closed.windows, thresholds - THRESHOLD_OFFSETS[at])
             judgements.append(self._suppress_during_cooldown(at, judgement, now))
         return judgements
 

@@ -5,12 +5,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jobs.detector.model.arrays import Floats, Ints
+from jobs.detector.model.arrays import Columns, Floats, Ints, Layout, PerRow, bytes_per_row
 from jobs.detector.model.tails import student_t_score
 
 HOURS = 24
 BINS = 2 * HOURS  # the hours of a working day, then those of a weekend; UTC
-BYTES_OF_PROFILE = 3 * BINS * 4
+# Of all hours together, what the profile has of each
+POOLED_LAYOUT: Layout = {"hours_visits": np.dtype(np.float64), "hours_squares": np.dtype(np.float64)}
+BYTES_PER_SERIES = 3 * BINS * 4 + bytes_per_row(POOLED_LAYOUT)
 VISITS = 30.0  # visits of an hour that are remembered
 POOLED = 4.0  # visits that the spread of all hours together is worth beside an hour's own
 FEWEST_VISITS = 2.0
@@ -42,31 +44,40 @@ class Season:
     the one of all hours together (the moderated t of Smyth 2004).
     """
 
-    def __init__(self, profiles: Profiles | None = None) -> None:
-        empty = np.zeros(0, np.float32) if profiles is None else profiles
-        self.profiles = empty.reshape(-1, 3, BINS)
+    def __init__(self, arrays: Columns | None = None) -> None:
+        """`arrays` are those of `dump`; without them there are no series."""
+        known = arrays or {}
+        self.profiles: Profiles = known.get("profiles", np.zeros(0, np.float32)).reshape(-1, 3, BINS)
+        self.pooled = PerRow({name: known.get(name, np.zeros(0, kind)) for name, kind in POOLED_LAYOUT.items()})
+
+    def dump(self) -> Columns:
+        """The constructor's `arrays`, each of one dimension."""
+        return {"profiles": self.profiles.reshape(-1), **self.pooled.columns}
 
     def retain(self, rows: Ints) -> None:
         """Keep these rows only, in this order."""
         self.profiles = self.profiles[rows]
+        self.pooled.retain(rows)
 
     def grow(self, series: int) -> None:
         """Add empty profiles until there are so many."""
         added = np.zeros((series - len(self.profiles), 3, BINS), np.float32)
         self.profiles = np.concatenate([self.profiles, added])
+        self.pooled.grow(len(added))
 
-    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> HourPredictive:
-        """Compare `x` with what is usual at this hour; `pooled` is the variance of all hours together."""
+    def judge(self, rows: Ints, hour: Ints, x: Floats) -> HourPredictive:
+        """Compare `x` with what is usual at this hour."""
         visits, mean, squares = (self.profiles[rows, part, hour].astype(np.float64) for part in range(3))
+        of_all, squares_of_all = (self.pooled.columns[name][rows] for name in POOLED_LAYOUT)
         known = visits >= FEWEST_VISITS
-        variance = (POOLED * pooled + squares) / (POOLED + visits)
+        variance = (POOLED * squares_of_all / np.maximum(of_all, 1e-12) + squares) / (POOLED + visits)
         scale = np.sqrt(np.where(known, variance * (1.0 + 1.0 / np.maximum(visits, 1.0)), 1.0)) + 1e-12
         freedom = POOLED + visits
         score = np.where(known, student_t_score(x - mean, scale, freedom), 0.0)
         return HourPredictive(score, mean, scale, freedom)
 
-    def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> Floats:
-        """Add `x` as this share of a visit; returns the squares that it added."""
+    def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> None:
+        """Add `x` as this share of a visit."""
         visits, mean, squares = (self.profiles[rows, part, hour].astype(np.float64) for part in range(3))
         kept = 1.0 - share / VISITS
         after = visits * kept + share
@@ -75,7 +86,9 @@ class Season:
         added = share * deviation * (deviation - shift)
         for part, values in enumerate((after, mean + shift, squares * kept + added)):
             self.profiles[rows, part, hour] = values
-        return np.asarray(added)
+        kept = 1.0 - share / (VISITS * BINS)
+        for name, more in (("hours_visits", share), ("hours_squares", added)):
+            self.pooled.columns[name][rows] = self.pooled.columns[name][rows] * kept + more
 
 
 class NoSeason(Season):
@@ -87,9 +100,9 @@ class NoSeason(Season):
     def retain(self, rows: Ints) -> None:
         pass
 
-    def judge(self, rows: Ints, hour: Ints, x: Floats, pooled: Floats) -> HourPredictive:
+    def judge(self, rows: Ints, hour: Ints, x: Floats) -> HourPredictive:
         nothing = np.zeros_like(x)
         return HourPredictive(nothing, x, nothing + 1.0, nothing + 1.0)
 
-    def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> Floats:
-        return np.zeros_like(x)
+    def learn(self, rows: Ints, hour: Ints, x: Floats, share: Floats) -> None:
+        pass

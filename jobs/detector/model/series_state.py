@@ -1,5 +1,6 @@
 """The state of the window model: some arrays of one element a series, constant whatever the history."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, get_type_hints
 
@@ -7,14 +8,14 @@ import numpy as np
 
 from jobs.detector.model.arrays import Bytes, Columns, Floats, Ints, Layout, with_prefix
 from jobs.detector.model.conjugate import GammaPoisson, Nig, Posterior, Tail
-from jobs.detector.model.statistics import STATISTICS
+from jobs.detector.model.statistics import STATISTICS, WITHOUT_SEASON, Statistic
 
 
 @dataclass(slots=True)
 class SeriesState:
     """Values are on the model's scale. Packed, a posterior is one column for each of its parameters."""
 
-    tails: tuple[Tail, ...]  # of the past scores of each of STATISTICS
+    tails: tuple[Tail, ...]  # of the past scores of each statistic: the first ones of STATISTICS
     normal: Nig  # of window means
     rate: GammaPoisson  # of counts
     challenger: Nig  # in an episode it learns the new normal; after it, it is the old one
@@ -29,8 +30,6 @@ class SeriesState:
     low: Floats
     high: Floats
     loudest: Floats  # the greatest score of the episode
-    hours_visits: Floats  # of all hours together, what the profile has of each
-    hours_squares: Floats
     last_window: Ints
     seen: Ints  # windows
     changes: Ints  # windows whose value differed from the one before
@@ -42,24 +41,24 @@ class SeriesState:
 
     @classmethod
     def unpacked(cls, columns: Columns) -> Self:
-        """From the columns of LAYOUT; not copies."""
+        """From the columns of a layout; not copies."""
         posteriors: dict[str, Any] = {
             name: _read(columns, kind, prefix) for name, (kind, prefix) in _POSTERIORS.items()
         }
-        tails = tuple(_read(columns, Tail, prefix) for prefix in _TAILS)
+        tails = tuple(_read(columns, Tail, prefix) for prefix in _TAILS if prefix + Tail._fields[0] in columns)
         plain: dict[str, Any] = {name: columns[name] for name in _COLUMNS}
         return cls(tails, **posteriors, **plain)
 
     @classmethod
-    def zeros(cls, series: int) -> Self:
-        return cls.unpacked({name: np.zeros(series, kind) for name, kind in LAYOUT.items()})
+    def zeros(cls, series: int, layout: Layout) -> Self:
+        return cls.unpacked({name: np.zeros(series, kind) for name, kind in layout.items()})
 
     def packed(self) -> Columns:
-        """The columns of LAYOUT; not copies."""
+        """The columns of its layout; not copies."""
         columns: Columns = {}
         for name, (_, prefix) in _POSTERIORS.items():
             columns |= with_prefix(prefix, getattr(self, name)._asdict())
-        for prefix, tail in zip(_TAILS, self.tails, strict=True):
+        for prefix, tail in zip(_TAILS, self.tails, strict=False):
             columns |= with_prefix(prefix, tail._asdict())
         return columns | {name: getattr(self, name) for name in _COLUMNS}
 
@@ -89,11 +88,16 @@ _POSTERIORS: dict[str, tuple[type[Posterior], str]] = {
     name: (_HINTS[name], prefix) for name, prefix in _PREFIXES.items()
 }
 _TAILS = tuple(f"{statistic.label}_" for statistic in STATISTICS)
-LAYOUT: Layout = (
-    {prefix + name: _KINDS[Floats] for kind, prefix in _POSTERIORS.values() for name in kind._fields}
-    | {prefix + name: _KINDS[Floats] for prefix in _TAILS for name in Tail._fields}
-    | _COLUMNS
-)
+
+
+def layout(statistics: Sequence[Statistic]) -> Layout:
+    """The columns of a state with the tails of these statistics, the first ones of STATISTICS."""
+    posteriors = {prefix + name: _KINDS[Floats] for kind, prefix in _POSTERIORS.values() for name in kind._fields}
+    tails = {prefix + name: _KINDS[Floats] for prefix in _TAILS[: len(statistics)] for name in Tail._fields}
+    return posteriors | tails | _COLUMNS
+
+
+LAYOUT, LAYOUT_OF_BLOCKS = layout(STATISTICS), layout(WITHOUT_SEASON)
 
 
 def _read(columns: Columns, kind: type[Posterior], prefix: str) -> Any:

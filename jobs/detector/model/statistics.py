@@ -80,8 +80,9 @@ STATISTICS = (
     Statistic("level", lambda evidence: evidence.level_score, _level),
     # Is this a jump? (drifting series)
     Statistic("step", _step_score, _step, " after the window before"),
-    # Is it usual at this time?
-    Statistic("season", lambda evidence: np.minimum(evidence.hour.score, evidence.limit), _season, " at this hour"),
     # Is it a little strange for too long?
     Statistic("sustained_deviation", _sustained_score, _level, ", and it lasts"),
+    # Is it usual at this time?
+    Statistic("season", lambda evidence: np.minimum(evidence.hour.score, evidence.limit), _season, " at this hour"),
 )
+WITHOUT_SEASON = STATISTICS[:-1]  # of blocks of windows, which have no hour

@@ -1,13 +1,17 @@
 """Posterior-predictive tails in log space: -ln p without under- or overflow, for whole arrays at once."""
 
+import math
+
 import numpy as np
 from scipy.special import betainc, gammaincc, gammaln, hyp2f1
 
 from jobs.detector.model.arrays import Floats
+from jobs.detector.model.elementary import ln, ln1p
 
 # Below this a tail is summed in log space; above it SciPy's is exact to rounding.
 _TINY = 1e-280
 MAX_SCORE = 700.0
+LN2 = math.log(2.0)
 
 
 def student_t_score(deviation: Floats, scale: Floats, freedom: Floats) -> Floats:
@@ -30,7 +34,7 @@ def negative_binomial_score(count: Floats, shape: Floats, rate: Floats) -> Float
     some = count > 0
     upper[some] = _beta_score(count[some], shape[some], q[some])
     lower = _beta_score(shape, count + 1.0, 1.0 - q)
-    score: Floats = np.maximum(np.maximum(upper, lower) - np.log(2.0), 0.0)
+    score: Floats = np.maximum(np.maximum(upper, lower) - LN2, 0.0)
     return score
 
 
@@ -41,15 +45,15 @@ def mean_score(mean: Floats, number: Floats) -> Floats:
     """
     total = mean * number
     tail = gammaincc(number, total)
-    far = total - (number - 1.0) * np.log(np.maximum(total, 1e-9)) + gammaln(number)
-    score: Floats = np.clip(np.where(tail > _TINY, -np.log(np.maximum(tail, _TINY)), far), 0.0, MAX_SCORE)
+    far = total - (number - 1.0) * ln(np.maximum(total, 1e-9)) + gammaln(number)
+    score: Floats = np.clip(np.where(tail > _TINY, -ln(np.maximum(tail, _TINY)), far), 0.0, MAX_SCORE)
     return score
 
 
 def _beta_score(a: Floats, b: Floats, x: Floats) -> Floats:
     """-ln of the regularised incomplete beta function I_x(a, b), at most MAX_SCORE."""
     tail = betainc(a, b, x)
-    score: Floats = -np.log(np.maximum(tail, _TINY))
+    score: Floats = -ln(np.maximum(tail, _TINY))
     far = tail < _TINY
     if far.any():
         score[far] = _far_beta_score(a[far], b[far], x[far])
@@ -60,6 +64,6 @@ def _far_beta_score(a: Floats, b: Floats, x: Floats) -> Floats:
     """The same by I_x(a, b) = x^a (1-x)^b / (a B(a, b)) · 2F1(a + b, 1; a + 1; x) (A. and S. 26.5.23)."""
     safe = np.clip(x, 1e-300, 1.0 - 1e-16)
     log_beta = gammaln(a) + gammaln(b) - gammaln(a + b)
-    series = np.log(np.maximum(hyp2f1(a + b, 1.0, a + 1.0, safe), 1.0))
-    score: Floats = -(a * np.log(safe) + b * np.log1p(-safe) - np.log(a) - log_beta + series)
+    series = ln(np.maximum(hyp2f1(a + b, 1.0, a + 1.0, safe), 1.0))
+    score: Floats = -(a * ln(safe) + b * ln1p(-safe) - ln(a) - log_beta + series)
     return score

@@ -4,13 +4,13 @@ import numpy as np
 
 from jobs.detector.model.arrays import Bools, Floats, Ints
 from jobs.detector.model.conjugate import GammaPoisson, Nig, of_rows
+from jobs.detector.model.elementary import ln, ln1p
 from jobs.detector.model.evidence import Evidence
 from jobs.detector.model.season import HourPredictive
 from jobs.detector.model.series_state import SeriesState
 from jobs.detector.model.sustained import KNOWN_AFTER, capped_running_mean
-from jobs.detector.model.tails import MAX_SCORE
+from jobs.detector.model.tails import LN2, MAX_SCORE
 
-LN2 = float(np.log(2.0))
 RARE_CHANGES = 8  # fewer changes than this say little about the size of a change
 SHRINKAGE = 5.0  # half the windows that an autocorrelation needs to be believed by half
 
@@ -80,6 +80,6 @@ def _rare_change_limit(state: SeriesState, x: Floats) -> Floats:
     seen, changes = state.seen, state.changes
     size = np.abs(x - state.last)
     size = size / (0.01 * np.maximum(np.abs(state.normal.mu), 0.1 * size) + 1e-12)
-    limit = np.log((seen + 1.0) / (changes + 0.5)) + np.log1p(size)
+    limit = ln((seen + 1.0) / (changes + 0.5)) + ln1p(size)
     rare = (changes < RARE_CHANGES) & (2 * changes < seen) & (state.is_count == 0)
     return np.where(rare, limit, MAX_SCORE)

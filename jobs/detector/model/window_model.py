@@ -21,12 +21,13 @@ import numpy as np
 
 from jobs.detector.model.anscombe import to_model_scale, to_own_scale
 from jobs.detector.model.arrays import Bools, Columns, Floats, Ints
+from jobs.detector.model.elementary import ln
 from jobs.detector.model.episodes import EPISODE_SCORE, enter_phases, turns
 from jobs.detector.model.learning import learn, learn_hours, start_counts, start_new
 from jobs.detector.model.protocol import Judgement, Phase
-from jobs.detector.model.season import Season, hour_of
-from jobs.detector.model.series_state import SeriesState
-from jobs.detector.model.statistics import STATISTICS
+from jobs.detector.model.season import NoSeason, Season, hour_of
+from jobs.detector.model.series_state import SeriesState, layout
+from jobs.detector.model.statistics import STATISTICS, WITHOUT_SEASON, Statistic
 from jobs.detector.model.weighing import weigh
 from jobs.detector.settings import DetectorSettings
 
@@ -37,17 +38,19 @@ class WindowModel:
     def __init__(
         self, settings: DetectorSettings, columns: Columns | None = None, season: Season | None = None
     ) -> None:
-        """`columns` are those of `dump`; without them there are no series."""
+        """`columns` are those of `dump`; without them there are no series. Without `season` no hour is known."""
         self.settings = settings
-        self.state = SeriesState.unpacked(columns) if columns else SeriesState.zeros(0)
-        self.season = season or Season()
+        self.season = season or NoSeason()
+        self.statistics: Sequence[Statistic] = STATISTICS if season else WITHOUT_SEASON
+        self.layout = layout(self.statistics)
+        self.state = SeriesState.unpacked(columns) if columns else SeriesState.zeros(0, self.layout)
 
     def __len__(self) -> int:
         return len(self.state)
 
     def add(self, is_count: Bools, past_windows: Ints, window: int) -> Ints:
         """Append series and return their rows. A count that is new was zero in `past_windows` windows before."""
-        first, fresh = len(self), SeriesState.zeros(len(is_count))
+        first, fresh = len(self), SeriesState.zeros(len(is_count), self.layout)
         fresh.is_count[:] = is_count
         start_counts(fresh, np.where(is_count, past_windows, 0), window)
         self.state = self.state.followed_by(fresh)
@@ -66,14 +69,16 @@ class WindowModel:
         return self.state.phase[rows].astype(np.int64)
 
     def figures(self) -> dict[str, list[Any]]:
-        """The columns of series_state.LAYOUT, as lists."""
+        """The columns of the state, as lists."""
         return {name: column.tolist() for name, column in self.dump().items()}
 
     def dump(self) -> Columns:
         """The constructor's `columns`."""
         return self.state.packed()
 
-    def step(self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float) -> Judgement:
+    def step(
+        self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float | Floats
+    ) -> Judgement:
         """Judge, then learn, one window; see Model.step.
 
         Below the threshold, from EPISODE_SCORE on, an episode takes its course without an alert.
@@ -83,12 +88,12 @@ class WindowModel:
         x = to_model_scale(value, state.is_count)
         start_new(state, x, samples, window)
         hour = hour_of(((np.broadcast_to(window, rows.shape) - 1) * self.settings.window_seconds).astype(np.int64))
-        usual = self.season.judge(rows, hour, x, state.hours_squares / np.maximum(state.hours_visits, 1e-12))
+        usual = self.season.judge(rows, hour, x)
         evidence = weigh(state, x, value, samples, window, hour=usual)
-        raw = [statistic.score(evidence) for statistic in STATISTICS]
+        raw = [statistic.score(evidence) for statistic in self.statistics]
         score, statistic = self._joined(state, raw)
         before = _scored_before(state, threshold)
-        turn = turns(state, x, score >= min(EPISODE_SCORE, threshold), self.settings)
+        turn = turns(state, x, score >= np.minimum(EPISODE_SCORE, threshold), self.settings)
         news = score - before
         state.loudest = np.maximum(score, before)
         learn_hours(state, evidence, self.season, rows=rows, hour=hour, settings=self.settings)
@@ -104,11 +109,11 @@ class WindowModel:
         """The score of all statistics together, and which of them has the greatest; 0 while a series warms up."""
         scores = np.stack([tail.calibrated(score) for tail, score in zip(state.tails, raw, strict=True)])
         # The smallest of several probabilities, times their number (Bonferroni).
-        score = np.maximum(scores.max(axis=0) - np.log(np.maximum((scores > 0).sum(axis=0), 1)), 0.0)
+        score = np.maximum(scores.max(axis=0) - ln(np.maximum((scores > 0).sum(axis=0), 1)), 0.0)
         return score * (state.seen >= self.settings.warmup_windows), scores.argmax(axis=0)
 
 
-def _scored_before(state: SeriesState, threshold: float) -> Floats:
+def _scored_before(state: SeriesState, threshold: float | Floats) -> Floats:
     """The greatest score that the episode of each series has had.
 
     The window in which a burst begins counts a part of it only: what that one didn't alert, the next may.

@@ -6,16 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.detector import novelties
-from jobs.detector.model.arrays import Floats, Ints, with_prefix
-from jobs.detector.model.episodes import EPISODE_SCORE
-from jobs.detector.model.machines import CALM, Joint, MachineModel
+from jobs.detector.model.anscombe import to_model_scale
+from jobs.detector.model.arrays import Floats, Ints
+from jobs.detector.model.machines import CALM, ONSET, Joint
 from jobs.detector.model.protocol import Judgement, Phase, Turn
 from jobs.detector.novelties import Novelty
 from jobs.detector.saved_state import Saved
-from jobs.detector.trackers.explanation import CONTRIBUTORS, contributors, evidence, explained
+from jobs.detector.trackers.explanation import CONTRIBUTORS, evidence
 from jobs.detector.trackers.tracker import Inputs
-
-_MODEL = "machine_"  # before the names of its columns
 
 
 class Whole(NamedTuple):
@@ -26,18 +24,17 @@ class Whole(NamedTuple):
 
 
 class MachineTracker:
-    """The open novelties by machine, and the model that judges the series of each machine together."""
+    """The open novelties by machine."""
 
     def __init__(self, inputs: Inputs, saved: Saved) -> None:
         self.inputs, self.series = inputs, inputs.series
         self.open = {int(machine): Whole(rows, record) for machine, rows, record in saved.items("whole")}
-        columns = {name.removeprefix(_MODEL): one for name, one in saved.arrays.items() if name.startswith(_MODEL)}
-        self.model = MachineModel(columns)
+        self.model = inputs.machine_model
         self.joint: Joint | None = None  # of the newest window with data
 
     def saved(self) -> Saved:
         whole = [(machine, *novelty) for machine, novelty in self.open.items()]
-        return Saved({"whole": whole}, with_prefix(_MODEL, self.model.dump()))
+        return Saved({"whole": whole}, {})
 
     def open_novelties(self) -> Iterable[Novelty]:
         return [novelty.record for novelty in self.open.values()]
@@ -56,9 +53,8 @@ class MachineTracker:
             machine: Whole([place[row] for row in rows], record) for machine, (rows, record) in self.open.items()
         }
 
-    def retain_machines(self, machines: Ints, place: Mapping[int, int]) -> None:
+    def retain_machines(self, place: Mapping[int, int]) -> None:
         """Only these machines are left: their new numbers are in `place`."""
-        self.model.retain(machines)
         self.open = {place[machine]: novelty for machine, novelty in self.open.items()}
 
     def in_anomaly(self) -> set[int]:
@@ -66,27 +62,22 @@ class MachineTracker:
         return {machine for machine, (_, record) in self.open.items() if record["verdict"] == "anomaly"}
 
     def judge(self, judgement: Judgement, threshold: float, window: int, busy: Iterable[int]) -> list[Novelty]:
-        """The records that a window causes; series of `busy` machines have novelties of their own."""
+        """The records that a window causes; series of `busy` machines have anomalies of their own."""
         time = self.inputs.settings.end_of(window)
-        owner = self.series.machine[judgement.rows]
-        self.joint = self.model.step(owner, self._unexcused(judgement), threshold, window)
-        emitted = self._follow_all(judgement, self.joint, time)
-        machines = np.array(sorted({*self.open, *busy}), np.int64)
-        alerts = self.model.alerts(self.joint, machines, threshold, window)
-        for machine, now, score in zip(
-            alerts.machines.tolist(), alerts.now.tolist(), alerts.score.tolist(), strict=True
-        ):
-            emitted += self._start(judgement, machine, {"observed": now, "score": score}, window)
+        self.joint = joint = self._joint(judgement, window)
+        emitted = self._follow_all(judgement, joint, time)
+        machines = np.array(sorted({*self.in_anomaly(), *busy}), np.int64)
+        for at in np.flatnonzero(self.model.alerts(joint, machines, threshold, window)).tolist():
+            emitted += self._start(judgement, joint, at, window)
         return emitted
 
-    def _unexcused(self, judgement: Judgement) -> Floats:
-        """The scores; 0 of a value that has returned to the usual, and where an operator says that it is no novelty."""
-        inside = (judgement.observed >= judgement.low) & (judgement.observed <= judgement.high)
-        scores = np.where(inside & (judgement.turn != Turn.STARTED), 0.0, judgement.score)
+    def _joint(self, judgement: Judgement, window: int) -> Joint:
+        x = to_model_scale(judgement.observed, self.inputs.model.is_count(judgement.rows))
+        strangeness = self.model.strangeness(judgement.rows, x, window)
         if self.inputs.overrides.excuses_values():
-            loud = np.flatnonzero(scores >= EPISODE_SCORE).tolist()
-            scores[[at for at in loud if self._is_excused(judgement, at)]] = 0.0
-        return scores
+            strange = np.flatnonzero(strangeness > ONSET).tolist()
+            strangeness[[at for at in strange if self._is_excused(judgement, at)]] = 0.0
+        return self.model.judge(self.series.machine[judgement.rows], strangeness, judgement.score)
 
     def _is_excused(self, judgement: Judgement, at: int) -> bool:
         row = int(judgement.rows[at])
@@ -94,9 +85,10 @@ class MachineTracker:
         novelty = {"machine": machine, "verdict": "anomaly", **evidence(self.series, judgement, at)}
         return self.inputs.overrides.excuses(row, novelty)
 
-    def _start(self, judgement: Judgement, machine: int, figures: dict[str, float], window: int) -> list[Novelty]:
-        strange = contributors(self.series, judgement, machine)
-        strange = [at for at in strange if not self._is_excused(judgement, at)]
+    def _start(self, judgement: Judgement, joint: Joint, at: int, window: int) -> list[Novelty]:
+        machine, score = int(joint.machines[at]), float(joint.score[at])
+        strange = self._contributors(judgement, joint.weight, machine)
+        weights = joint.weight[strange].tolist()
         record = novelties.start(
             self.inputs.machines.names[machine],
             "anomaly",
@@ -105,20 +97,35 @@ class MachineTracker:
             **self.inputs.place(machine),
             statistic="joint",
             window_seconds=self.inputs.settings.window_seconds,
+            observed=score,
+            score=score,
             expected=1.0,
             expected_low=0.0,
             expected_high=CALM,
-            **figures,
-            **explained(self.series, judgement, strange),
+            **novelties.explained([evidence(self.series, judgement, one) for one in strange], CONTRIBUTORS, weights),
         )
         record["text"] = novelties.machine_text(record)
         overrides = self.inputs.overrides
-        if len(strange) < 2 or overrides.is_calm(machine, record["observed"]) or overrides.suppresses(record):
+        if len(strange) < 2 or overrides.is_calm(machine, score) or overrides.suppresses(record):
             return []
         rows = judgement.rows[strange]
         self.inputs.model.start_cooldown(rows, judgement.score[strange], window)
+        ended = self._end_as_learned(machine, record["time_unix_nano"])
         self.open[machine] = Whole(rows[:CONTRIBUTORS].tolist(), record)
-        return [record]
+        return [*ended, record]
+
+    def _end_as_learned(self, machine: int, time: int) -> list[Novelty]:
+        """A new surprise of a machine that has changed makes its state final."""
+        novelty = self.open.pop(machine, None)
+        if novelty is None:
+            return []
+        text = f"{novelty.record['machine']}: the new state is the normal one now"
+        return [novelties.later(novelty.record, "end", time, text=text)]
+
+    def _contributors(self, judgement: Judgement, weight: Floats, machine: int) -> Ints:
+        """Places in the judgement of the machine's series that the score is made of, the weightiest first."""
+        at = np.flatnonzero((self.series.machine[judgement.rows] == machine) & (weight > 0))
+        return at[np.lexsort((judgement.rows[at], -weight[at]))]
 
     def _follow_all(self, judgement: Judgement, joint: Joint, time: int) -> list[Novelty]:
         """Updates and ends of the novelties of machines that were seen."""

@@ -1,7 +1,7 @@
 """Novelties of what was never seen before: machines, and series of machines that seldom have new ones."""
 
 from collections.abc import Iterable
-from math import log
+from math import expm1, log, log1p
 
 import numpy as np
 
@@ -100,8 +100,8 @@ class NewEntityTracker:
 
     def _rarity(self, machine: int, age: int) -> float:
         """-ln of the probability of a window with new series: their number is Poisson, its rate Gamma (Jeffreys)."""
-        expected = (0.5 + int(self.news[machine])) * float(np.log1p(1.0 / (age + 1.0)))
-        return -float(np.log(-np.expm1(-expected)))
+        expected = (0.5 + int(self.news[machine])) * log1p(1.0 / (age + 1.0))
+        return -log(-expm1(-expected))
 
     def _start_series(self, rows: Ints, observed: float, window: int, score: float) -> list[Novelty]:
         definition = self.inputs.series.describe(int(rows[0]))

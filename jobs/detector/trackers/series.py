@@ -1,6 +1,7 @@
 """Novelties of single series: anomalies and changes of state, on each scale."""
 
 from collections.abc import Iterable, Mapping
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class SeriesTracker:
             return self._change(row, float(judgement.observed[at]), time)
         del self.open[row]
         now = {"observed": float(judgement.observed[at]), "score": float(judgement.score[at])}
-        now["probability"] = float(np.exp(-now["score"]))
+        now["probability"] = exp(-now["score"])
         if turn == Turn.LEARNED:
             text = novelties.learned_text(novelty.record)
             return [novelties.later(novelty.record, "end", time, **now, text=text)]
@@ -90,7 +91,7 @@ class SeriesTracker:
     def _start_all(self, judgement: Judgement, scale: int, time: int, busy: set[int]) -> list[Novelty]:
         """One novelty a machine, led by its strongest series; none where the machine has one of the same surprise."""
         by_machine = self._alerts_by_machine(judgement)
-        busy = busy | self._machines_in_episode()
+        busy = busy | self.machines_in_episode()
         emitted: list[Novelty] = []
         for machine, positions in sorted(by_machine.items()):
             for at in positions:
@@ -110,8 +111,8 @@ class SeriesTracker:
                 by_machine.setdefault(int(self.series.machine[judgement.rows[at]]), []).append(at)
         return by_machine
 
-    def _machines_in_episode(self) -> set[int]:
-        """Those with a surprise of single windows; one of a larger scale lasts too long to silence all others."""
+    def machines_in_episode(self) -> set[int]:
+        """Those with a surprise of single windows now; one of a larger scale lasts too long to silence all others."""
         rows = [row for row, (scale, record) in self.open.items() if scale == 1 and record["verdict"] == "anomaly"]
         at = np.array(rows, np.int64)
         return set(self.series.machine[at[self.inputs.model.phase(at) > 0]].tolist())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jobs.detector import novelties
+from jobs.detector.model.machines import MachineModel
 from jobs.detector.model.scales import Scales
 from jobs.detector.novelties import Novelty
 from jobs.detector.overrides import OperatorOverrides
@@ -24,6 +25,7 @@ class Inputs:
     machines: KnownMachines
     series: KnownSeries
     model: Scales
+    machine_model: MachineModel
     overrides: OperatorOverrides
     examples: WindowExamples = field(default_factory=WindowExamples)
 

@@ -1,115 +1,162 @@
+from math import exp
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from jobs.detector.model.cooldown import COOLDOWN_WINDOWS
-from jobs.detector.model.machines import BYTES_PER_MACHINE, LIKE, MOST, Joint, MachineModel, joint_score
-from jobs.detector.model.sustained import KNOWN_AFTER
+from jobs.detector.model.arrays import Bools
+from jobs.detector.model.machines import (
+    BYTES_PER_MACHINE,
+    CALM,
+    COOLDOWN_WINDOWS,
+    ONSET,
+    TEMPER,
+    Joint,
+    MachineModel,
+)
 
 THRESHOLD = 10.0
 NOBODY = np.zeros(0, np.int64)
-PROBABILITIES = st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=40)
+LOUD = 50.0  # the strangeness of what is judged by its score
 
 
-def machines(number: int) -> MachineModel:
+def machines(*series: int) -> MachineModel:
+    """Machines of so many series each."""
     made = MachineModel()
-    made.grow(number)
+    made.grow(len(series))
+    made.add(np.repeat(np.arange(len(series)), series))
     return made
 
 
-def last_score(scores: np.ndarray) -> float:
-    """Of one machine after these windows, shape (windows, series)."""
-    made = machines(1)
-    means = [step(made, row).mean[0] for row in scores]
-    return float(means[-1])
+def judge(scores: list[float], strangeness: float = LOUD, made: MachineModel | None = None) -> Joint:
+    """One window of one machine."""
+    made = made or machines(len(scores))
+    return made.judge(np.zeros(len(scores), np.int64), np.full(len(scores), strangeness), np.array(scores))
 
 
-def step(made: MachineModel, row: np.ndarray, window: int = 1) -> Joint:
-    return made.step(np.zeros(len(row), np.int64), row, THRESHOLD, window)
+def test_what_several_series_say_a_little_adds_up() -> None:
+    quiet = [0.0] * 27
+    assert judge([13.0, 13.0, 11.0, 8.0, *quiet]).now[0] > 14.0
+    assert judge([13.0, *[0.0] * 30]).now[0] < 9.0
 
 
-@given(PROBABILITIES)
-def test_the_joint_score_is_the_harmonic_mean_of_probabilities(probabilities: list[float]) -> None:
-    p = np.array(probabilities)
-    expected = -np.log(len(p) / np.sum(1.0 / p))
-    assert joint_score(np.zeros(len(p), np.int64), -np.log(p))[0] == pytest.approx(expected, abs=1e-9)
+def test_the_evidence_is_chernoffs_bound_of_a_sum_of_excesses() -> None:
+    excess, expected = 2 * (9.0 - ONSET), 20 * exp(-ONSET)
+    found = judge([9.0, 9.0, *[ONSET] * 18]).now[0]
+    assert found == pytest.approx((np.sqrt(excess) - np.sqrt(expected)) ** 2)
+    rng = np.random.default_rng(1)
+    sums = np.maximum(rng.exponential(size=(200_000, 20)) - ONSET, 0).sum(axis=1)
+    assert np.mean(sums >= excess) < exp(-found)
 
 
-def test_scores_beyond_any_float_are_joined() -> None:
-    assert joint_score(np.zeros(2, np.int64), np.array([700.0, 0.0]))[0] == pytest.approx(700.0 - np.log(2.0))
+def test_a_score_counts_only_as_far_as_others_do_not_explain_it() -> None:
+    assert judge([30.0] * 8, strangeness=2.0).score[0] == 0.0
+    assert judge([30.0] * 8, strangeness=5.0).now[0] == judge([5.0] * 8).now[0]
 
 
-def test_series_that_move_together_count_once() -> None:
-    assert last_score(np.full((9, 30), 7.0)) == pytest.approx(last_score(np.full((9, 1), 7.0)))
+def test_what_lasts_adds_up_without_a_score() -> None:
+    made = machines(8)
+    found = [judge([0.0] * 8, 12.0, made).score[0] for _ in range(20)]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(8 * (12.0 - ONSET) / 5.0 / TEMPER)
+    assert found[-1] == pytest.approx(8 * (12.0 - ONSET) / TEMPER, rel=0.05)
 
 
-def test_many_strange_series_say_more_than_one() -> None:
-    one, many = np.zeros((9, 30)), np.full((9, 30), 7.0)
-    one[:, 0] = 7.0
-    assert last_score(many) > last_score(one) + 2.0
-
-
-def test_windows_in_a_row_say_more_than_one() -> None:
-    assert last_score(np.full((9, 1), 9.0)) > last_score(np.array([[0.0]] * 8 + [[9.0]])) + 4.0
-
-
-def test_one_window_says_no_more_than_most() -> None:
-    assert last_score(np.array([[700.0]])) == last_score(np.array([[MOST]]))
-
-
-def test_machines_that_say_nothing_keep_their_score() -> None:
-    made = machines(3)
-    made.step(np.array([0, 2, 2]), np.array([5.0, 9.0, 1.0]), THRESHOLD, 1)
-    before = made.dump()["sustained"].copy()
-    assert made.step(np.array([0]), np.array([5.0]), THRESHOLD, 1).machines.tolist() == [0]
-    assert made.dump()["sustained"][1:].tolist() == before[1:].tolist()
-    assert made.dump()["sustained"][0] > before[0]
+def test_weights_are_of_what_the_score_is_made_of() -> None:
+    assert judge([13.0, 7.0, 0.0]).weight.tolist() == [9.0, 3.0, 0.0]
+    assert judge([0.0] * 3, 12.0).weight.tolist() == [12.0 - ONSET] * 3
 
 
 def test_a_machine_of_one_series_has_nothing_to_add() -> None:
-    made = machines(2)
-    joint = made.step(np.array([0, 1, 1]), np.full(3, 19.0), THRESHOLD, 1)
-    assert joint.score.tolist() == [0.0, pytest.approx(19.0 - np.log(2.0))]
+    made = machines(1, 2)
+    joint = made.judge(np.array([0, 1, 1]), np.full(3, LOUD), np.full(3, 19.0))
+    assert joint.score[0] == 0.0
+    assert joint.score[1] > 19.0
+
+
+def test_machines_that_send_nothing_keep_what_lasts() -> None:
+    made = machines(2, 2)
+    made.judge(np.array([0, 0, 1, 1]), np.full(4, 20.0), np.zeros(4))
+    joint = made.judge(np.zeros(2, np.int64), np.zeros(2), np.zeros(2))
+    assert joint.machines.tolist() == [0]
+    assert made.dump()["lasting"][1] > made.dump()["lasting"][0]
+
+
+def test_a_common_move_is_less_strange_than_one_against_the_others() -> None:
+    rng, made = np.random.default_rng(4), machines(6)
+    rows = np.arange(6)
+
+    def strangeness(common: float, own: np.ndarray, window: int) -> np.ndarray:
+        return made.strangeness(rows, 100.0 + 5.0 * common + own, window)
+
+    for window in range(1, 1500):
+        strangeness(rng.normal(), 0.3 * rng.normal(size=6), window)
+    together = strangeness(4.0, np.zeros(6), 1500)
+    for window in range(1501, 1520):
+        strangeness(rng.normal(), 0.3 * rng.normal(size=6), window)
+    against = strangeness(0.0, np.array([-25.0, 0, 0, 0, 0, 0]), 1520)
+    assert np.maximum(together - ONSET, 0).sum() < 8.0
+    assert np.maximum(against - ONSET, 0).sum() > 10.0
+    assert against.argmax() == 0
 
 
 def alerts_at(scores: list[float], busy: range = range(0)) -> list[int]:
     """The windows in which a machine is alerted whose 8 series have these scores; it has another alert in `busy`."""
-    made, windows = machines(1), []
+    made, windows = machines(8), []
     for window, score in enumerate(scores, start=1):
-        joint = step(made, np.full(8, score), window)
+        joint = judge([score] * 8, made=made, strangeness=score)
         some = np.zeros(1, np.int64) if window in busy else NOBODY
-        if len(made.alerts(joint, some, THRESHOLD, window).machines):
+        if _alerts(made, joint, some, window).any():
             windows.append(window)
     return windows
 
 
-def test_weak_surprises_are_alerted_when_they_last() -> None:
-    usual = [1.0] * (KNOWN_AFTER + LIKE)
-    assert alerts_at([*usual, 9.0, 9.0, 9.0]) == []
-    assert len(usual) + 4 < alerts_at([*usual, *[9.0] * 30])[0] < len(usual) + 15
-    assert alerts_at([9.0] * 30) == []  # nobody knows the machine yet
-
-
-def test_a_machine_that_is_often_strange_is_alerted_less() -> None:
-    often = ([1.0] * 20 + [9.0] * 20) * 40
-    assert len(alerts_at(often)) < 4
+def _alerts(made: MachineModel, joint: Joint, busy: np.ndarray, window: int) -> Bools:
+    return made.alerts(joint, busy, THRESHOLD, window)
 
 
 def test_a_machine_is_alerted_once_and_then_only_what_is_louder() -> None:
-    assert alerts_at([12.0] * 5 + [0.0] * 20 + [12.0] * 5 + [16.0] * 3) == [1, 31]
-    assert alerts_at([12.0] + [0.0] * (COOLDOWN_WINDOWS + 1) + [12.0]) == [1, COOLDOWN_WINDOWS + 3]
+    assert alerts_at([6.0] * 40) == [1]
+    assert alerts_at([6.0] * 5 + [9.0]) == [1, 6]
+
+
+def test_what_comes_after_the_cooldown_is_alerted() -> None:
+    assert alerts_at([6.0, *[0.0] * (COOLDOWN_WINDOWS - 2), 6.0]) == [1]
+    assert alerts_at([6.0, *[0.0] * (COOLDOWN_WINDOWS + 1), 6.0]) == [1, COOLDOWN_WINDOWS + 3]
 
 
 def test_what_one_of_its_series_alerts_is_not_alerted_again() -> None:
-    assert alerts_at([12.0] * 30, busy=range(1, 10)) == []
-    assert alerts_at([12.0] * 10 + [16.0] * 3, busy=range(1, 10)) == [11]
+    assert alerts_at([6.0] * 30, busy=range(1, 10)) == []
+    assert alerts_at([6.0] * 10 + [9.0] * 3, busy=range(1, 10)) == [11]
 
 
-def test_the_state_is_constant() -> None:
-    made = machines(7)
-    for _ in range(3):
-        made.step(np.repeat(np.arange(7), 4), np.full(28, 9.0), THRESHOLD, 1)
-    assert sum(column.nbytes for column in made.dump().values()) == 7 * BYTES_PER_MACHINE
-    again = MachineModel({name: column.copy() for name, column in made.dump().items()})
-    assert again.dump().keys() == made.dump().keys()
+def test_a_calm_machine_is_below_the_level_that_ends_an_anomaly() -> None:
+    assert judge([ONSET] * 30).now[0] < CALM
+
+
+def test_the_state_is_constant_and_says_how_large_it_is() -> None:
+    made = machines(*[31] * 7)
+    rng, owner = np.random.default_rng(1), np.repeat(np.arange(7), 31)
+    for window in range(1, 60):
+        strange = made.strangeness(np.arange(217), rng.normal(size=217), window)
+        made.judge(owner, strange, np.zeros(217))
+    state = made.dump()
+    size = sum(column.nbytes for column in state.values())
+    assert size == sum(column.nbytes for column in machines(*[31] * 7).dump().values())
+    assert size < 7 * BYTES_PER_MACHINE + 217 * 220
+    again = MachineModel({name: column.copy() for name, column in state.items()})
+    x = rng.normal(size=217)
+    assert (again.strangeness(np.arange(217), x, 60) == made.strangeness(np.arange(217), x, 60)).all()
+
+
+def test_series_and_machines_that_are_left_keep_what_is_known_of_them() -> None:
+    made, alone = machines(3, 5), machines(5)
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=(100, 8))
+    for window, x in enumerate(values, start=1):
+        made.judge(np.repeat([0, 1], [3, 5]), made.strangeness(np.arange(8), x, window), np.zeros(8))
+        alone.judge(np.zeros(5, np.int64), alone.strangeness(np.arange(5), x[3:], window), np.zeros(5))
+    made.retain(np.arange(3, 8), np.array([1]))
+    both = (made.dump(), alone.dump())
+    assert both[0].keys() == both[1].keys()
+    for name, column in both[0].items():
+        np.testing.assert_array_equal(column, both[1][name], name)

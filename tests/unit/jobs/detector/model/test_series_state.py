@@ -45,7 +45,7 @@ def test_rows_are_taken_changed_and_put_back() -> None:
 
 @pytest.mark.parametrize("more", [0, 2])
 def test_series_are_appended(more: int) -> None:
-    state = numbered(3).followed_by(SeriesState.zeros(more))
+    state = numbered(3).followed_by(SeriesState.zeros(more, LAYOUT))
     assert len(state) == 3 + more
     assert same(state.take(np.arange(3)), numbered(3))
-    assert same(state.take(np.arange(3, 3 + more)), SeriesState.zeros(more))
+    assert same(state.take(np.arange(3, 3 + more)), SeriesState.zeros(more, LAYOUT))

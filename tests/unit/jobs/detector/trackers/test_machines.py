@@ -1,11 +1,13 @@
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 
-from jobs.detector.model.protocol import Judgement
+from jobs.detector.model.machines import COOLDOWN_WINDOWS
+from jobs.detector.model.protocol import Judgement, Phase
 from jobs.detector.rules import Rule
 from jobs.detector.saved_state import Saved
-from jobs.detector.trackers.machines import MachineTracker
+from jobs.detector.trackers.machines import MachineTracker, Whole
 from tests.unit.jobs.detector.trackers.world import FIRST, inputs, judgement
 
 THRESHOLD = 10.0
@@ -14,8 +16,9 @@ STRANGE = {0: 12.0, 1: 12.0, 2: 12.0}  # none of them alone would be alerted
 
 @pytest.fixture
 def tracker() -> MachineTracker:
-    made = MachineTracker(inputs(), Saved({}, {}))
-    made.model.grow(2)
+    made, rng = MachineTracker(inputs(), Saved({}, {})), np.random.default_rng(1)
+    for window in range(FIRST - 200, FIRST):
+        made.model.strangeness(np.arange(6), 5.0 + 0.4 * rng.normal(size=6), window)
     return made
 
 
@@ -55,13 +58,23 @@ def test_it_ends_when_the_machine_is_calm(tracker: MachineTracker) -> None:
 
 
 def test_what_an_operator_has_called_normal_is_none(tracker: MachineTracker) -> None:
-    tracker.inputs.overrides.call_calm(0, 12.0)
+    tracker.inputs.overrides.call_calm(0, 30.0)
     assert judge(tracker, judgement(STRANGE), FIRST) == []
 
 
 def test_series_that_a_rule_suppresses_do_not_count(tracker: MachineTracker) -> None:
     tracker.inputs.overrides.rules["r"] = Rule(series="[cd]*")
     assert judge(tracker, judgement(STRANGE), FIRST) == []
+
+
+def test_a_new_surprise_of_a_changed_machine_makes_its_state_final(tracker: MachineTracker) -> None:
+    (start,) = judge(tracker, judgement(STRANGE), FIRST)
+    tracker.open[0] = Whole(tracker.open[0].rows, {**start, "verdict": "state_change"})
+    tracker.inputs.model.windows.state.phase[:3] = Phase.CHANGED  # type: ignore[attr-defined]
+    end, again = tracker.judge(judgement(STRANGE), 5.0, FIRST + COOLDOWN_WINDOWS + 1, ())
+    assert (end["id"], end["phase"], end["verdict"]) == (start["id"], "end", "state_change")
+    assert end["text"] == "vm-0: the new state is the normal one now"
+    assert (again["phase"], again["verdict"], again["id"] != start["id"]) == ("start", "anomaly", True)
 
 
 def test_what_is_open_is_saved_renumbered_and_discarded(tracker: MachineTracker) -> None:

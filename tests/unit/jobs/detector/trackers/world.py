@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from jobs.detector.model.machines import MachineModel
 from jobs.detector.model.protocol import Judgement, Turn
 from jobs.detector.model.scales import Scales
 from jobs.detector.overrides import OperatorOverrides
@@ -28,7 +29,10 @@ def inputs() -> Inputs:
         series.rows_of(number, statistics, np.ones(3, bool))
     series.add_new(FIRST)
     model.add(np.zeros(6, bool), np.zeros(6, np.int64), FIRST)
-    return Inputs(settings, machines, series, model, OperatorOverrides({}))
+    machine_model = MachineModel()
+    machine_model.grow(2)
+    machine_model.add(series.machine)
+    return Inputs(settings, machines, series, model, machine_model, OperatorOverrides({}))
 
 
 def judgement(scores: dict[int, float], threshold: float = 14.0, turns: dict[int, Turn] | None = None) -> Judgement:
