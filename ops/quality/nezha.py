@@ -95,6 +95,8 @@ def _logs(paths: list[Path]) -> Minutes:
         with gzip.open(path) as raw:
             for row in csv.DictReader(TextIOWrapper(raw, encoding="utf-8")):
                 minute = int(row["TimeUnixNano"]) // (MINUTE * 10**9) + 1
+                if minute < 0:  # a line whose time the collector could not read: enrichment would reject it
+                    continue
                 counts[minute][row["PodName"] + LOGS][_template(row["Log"])] += 1
     return {minute: {pod: _log(counted) for pod, counted in pods.items()} for minute, pods in counts.items()}
 

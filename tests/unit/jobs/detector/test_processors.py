@@ -1,4 +1,4 @@
-"""Promise 2, on any processor: libraries that choose kernels by it must not change a bit of the state or of a novelty."""
+"""Promise 2 on any processor: libraries that choose kernels by it change no bit of the state or of a novelty."""
 
 import os
 import subprocess

@@ -25,7 +25,7 @@ def test_machines_are_judged_by_their_own_series() -> None:
     together, alone = ours([strange, usual]), ours([usual])
     assert together.scores["b"] == pytest.approx(alone.scores["b"])
     assert np.flatnonzero(together.alerts["a"]).tolist() == [10]
-    assert together.scores["a"].argmax() == 13
+    assert together.scores["a"].argmax() in range(10, 14)
     assert not together.alerts["b"].any()
 
 
