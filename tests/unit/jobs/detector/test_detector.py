@@ -1,8 +1,10 @@
 """One window after another of a shard: what it evicts, and in which order things happen."""
 
 import numpy as np
+import pytest
 
 from infra.contract.columnar import to_columns
+from jobs.detector.budget import STEP
 from jobs.detector.detector import EVICT_EVERY, Detector
 from jobs.detector.saved_state import NOTHING
 from jobs.detector.settings import DetectorSettings
@@ -73,3 +75,26 @@ def test_a_machine_that_comes_back_ends_its_silence_before_others_start() -> Non
         ("vm-2", "end", "silence"),
         ("vm-9", "start", "new_entity"),
     ]
+
+
+def test_a_metric_that_is_noise_raises_its_own_threshold_and_no_other() -> None:
+    rng, detector = np.random.default_rng(3), Detector(DetectorSettings(), NOTHING)
+    names, last = ("cpu", "disk", "memory"), FIRST + 500
+    alerts: list[tuple[int, str]] = []
+    for window in range(FIRST, last + 1):
+        records = []
+        for machine in range(12):
+            values = {name: float(rng.normal(50.0, 1.0)) for name in names}
+            spike = 10.0 ** rng.uniform(1.0, 6.0) if rng.random() < 0.02 else 0.0
+            values["noise"] = float(rng.normal(50.0, 1.0)) + spike
+            values["cpu"] += 9.5 * (machine == 7 and window == last)
+            records.append(record(f"vm-{machine}", values))
+        starts = [one for one in detector.step(window, records) if one["phase"] == "start"]
+        alerts += [(window, one["series"]) for one in starts if one["verdict"] == "anomaly"]
+    noisy = [window for window, name in alerts if name == "noise"]
+    surcharge = detector.budget.thresholds_of_series(np.arange(4)) - DetectorSettings().threshold(len(detector.series))
+    assert surcharge[3] == pytest.approx(STEP * len(noisy), abs=0.1)
+    assert surcharge[3] > 2.0
+    assert surcharge[:3].max() <= STEP
+    assert sum(window >= FIRST + 375 for window in noisy) < sum(window < FIRST + 125 for window in noisy)
+    assert alerts[-1] == (last, "cpu")
