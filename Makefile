@@ -177,8 +177,8 @@ bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's o
 
 .PHONY: quality
 quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha, root causes and simulated clouds: build/quality.json, long (DATA=folder)
-	@sets=(); for set in nab smd nezha rca; do \
-		if [ -d "$(DATA)/$$set" ]; then sets+=("--$$set" "$(DATA)/$$set"); \
+	@sets=(); for set in nab smd nezha rca tsb_ad; do \
+		if [ -d "$(DATA)/$$set" ]; then sets+=("--$${set//_/-}" "$(DATA)/$$set"); \
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
 	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10
 

@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 
 from infra.errors import UserError
-from jobs.detector.model.arrays import Floats
-from ops.quality import cloud, nab, nab_run, nezha, rca, rca_data, smd
+from ops.quality import cloud, nab, nab_run, nezha, rca, rca_data, smd_run
 from ops.quality.peers import PEERS
 
 app = typer.Typer()
@@ -31,6 +30,10 @@ def quality(
     rca_folder: Annotated[
         Path | None, typer.Option("--rca", help="a folder of faults with known causes: sockshop/, petshop/")
     ] = None,
+    interval: Annotated[float, typer.Option(min=1.0, help="s between the rows of the folder of SMD's form")] = 60.0,
+    published: Annotated[
+        Path | None, typer.Option("--tsb-ad", help="TSB-AD's published scores, beside ours on SMD's files")
+    ] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
     clouds: Annotated[int, typer.Option("--cloud", min=0, help="so many simulated clouds, each with all faults")] = 0,
     report: Annotated[Path, typer.Option("--json", help="where the report goes")] = Path("build/quality.json"),
@@ -43,6 +46,7 @@ def quality(
     if unknown:
         raise UserError(f"--peer {unknown[0]}: unknown; use {', '.join(PEERS)}")
     measures: dict[str, Callable[[], Any]] = {}
+    figures: dict[str, Any] = {}
     if nab_folder is not None:
         measures["nab"] = partial(nab_run.measure, nab.load(nab_folder))
     if nezha_folder is not None:
@@ -52,25 +56,16 @@ def quality(
     if clouds:
         measures["cloud"] = partial(cloud.measure, range(1, clouds + 1))
     if smd_folder is not None:
-        measures["smd"] = partial(_smd, smd.load(smd_folder), peers or [])
+        measures["smd"] = partial(smd_run.measure, smd_folder, interval, peers or [])
+        if published is not None:
+            measures["tsb_ad"] = partial(smd_run.beside_published, smd_folder, published, figures)
     if not measures:
         raise UserError(
             "quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR, --rca DIR or --cloud NUMBER"
         )
-    figures: dict[str, Any] = {}
     report.parent.mkdir(parents=True, exist_ok=True)
     for name, measure in measures.items():
         with console.status(name):
             figures[name] = measure()
         report.write_bytes(orjson.dumps(figures, option=orjson.OPT_INDENT_2))
     Console().print_json(orjson.dumps(figures).decode())
-
-
-def _smd(machines: list[smd.Machine], peers: list[str]) -> dict[str, Any]:
-    ours = smd.ours(machines)
-    figures: dict[str, Any] = {name: _beside_others(machines, smd.peer(machines, PEERS[name])) for name in peers}
-    return {"ours": _beside_others(machines, ours.scores) | {"shipped": smd.found(machines, ours.alerts)}} | figures
-
-
-def _beside_others(machines: list[smd.Machine], scores: dict[str, Floats]) -> dict[str, float]:
-    return smd.areas(machines, scores) | smd.at_budget(machines, scores)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from ops.quality.smd import Machine, average_precision, found, ours
+from ops.quality.smd import Machine, ours
+from ops.quality.smd_scores import average_precision, found
 
 
 def test_average_precision_is_the_area_of_the_steps() -> None:
@@ -35,4 +36,4 @@ def test_events_and_false_alarms_are_counted_by_span() -> None:
     hits = np.zeros(1440, bool)
     hits[[105, 700, 702, 900]] = True
     machine = Machine("m", np.zeros((0, 1)), np.zeros((1440, 1)), labels)
-    assert found([machine], {"m": hits}) == {"events": 2, "events_found": 1, "false_alarms_per_day": 2.0}
+    assert found([machine], {"m": hits}, 60.0) == {"events": 2, "events_found": 1, "false_alarms_per_day": 2.0}
