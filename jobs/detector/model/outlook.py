@@ -41,8 +41,7 @@ def season(model: WindowModel, row: int) -> list[dict[str, Any]]:
 def _band(model: WindowModel, hour: Ints, statistic: int) -> Band:
     state, rows = model.state, np.arange(len(model))
     value = to_own_scale(state.last, state.is_count)
-    pooled = state.hours_squares / np.maximum(state.hours_visits, 1e-12)
-    usual = model.season.judge(rows, hour, state.last, pooled)
+    usual = model.season.judge(rows, hour, state.last)
     evidence = weigh(state, state.last, value, state.samples, state.last_window + 1, hour=usual)
     chosen = np.full(len(rows), statistic)
     return Band(*(to_own_scale(one, state.is_count) for one in interval(evidence, rows, chosen)))
