@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from infra.contract.columnar import Columns, to_rows
 from jobs.statistics.limits import Limits
+from jobs.statistics.parameter_values import with_value
 from jobs.statistics.quantiles import Floats, Ints
 
 Memory = dict[str, NDArray[Any]]
@@ -153,6 +154,18 @@ class Catalogue:
             if len(known) >= most:
                 self.full.add((machine, kind))
             return np.array([known.get(key, REFUSED) for key in keys], np.int64)
+
+    def parameter_series(self, number: int, parameter: int, value: str) -> int:
+        """The series of a template's lines that have this value; REFUSED if its machine has as many as may be."""
+        one = self.series[number]
+        known, name = self._numbers[one.machine, one.kind], with_value(one.series, parameter, f"<{value}>")
+        if (name, one.unit) not in known and len(known) < self.limits.of_machine(one.kind):
+            known[name, one.unit] = len(self.series)
+            about = {"template": one.series, "parameter": str(parameter + 1)}
+            self.series.append(one._replace(series=name, attributes=about))
+            if len(known) >= self.limits.of_machine(one.kind):
+                self.full.add((one.machine, one.kind))
+        return known.get((name, one.unit), REFUSED)
 
     def remember_scrape(self, machine: int, labels: bytes, numbers: Ints) -> None:
         """Keep the numbers of the rows that these labels, as text, have."""

@@ -31,6 +31,7 @@ class Limits(NamedTuple):
     templates: int = 2_000  # of a machine: log templates
     machines: int = 20_000
     record_bytes: int = 4_000_000
+    parameters: int = 1_000  # of a machine: of its log templates
 
     def of_machine(self, kind: str) -> int:
         """The most series of a kind of events that one machine may have."""

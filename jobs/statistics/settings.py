@@ -82,6 +82,11 @@ class StatisticsSettings(BaseSettings):
         ge=1,
         description="log templates of one machine; lines of more are rejected (too_many_series)",
     )
+    parameters_per_machine: int = Field(
+        default=Limits().parameters,
+        ge=0,
+        description="variable parts of one machine's log templates whose values are learned; nothing is said of others",
+    )
     machines_per_shard: int = Field(
         default=Limits().machines,
         ge=1,
@@ -96,7 +101,13 @@ class StatisticsSettings(BaseSettings):
     @property
     def limits(self) -> Limits:
         """The most that a shard keeps and writes."""
-        return Limits(self.series_per_machine, self.templates_per_machine, self.machines_per_shard, self.record_bytes)
+        return Limits(
+            self.series_per_machine,
+            self.templates_per_machine,
+            self.machines_per_shard,
+            self.record_bytes,
+            self.parameters_per_machine,
+        )
 
 
 def load_windows(file: Path | None = None) -> Windows:

@@ -118,6 +118,7 @@ def _close_pane(state: State, end: int, points: Points) -> Iterator[WindowResult
     rows = Rows.of_points(points.series, reading.value, reading.amount, reading.valid, kept).combined()
     state.panes.close(Pane(start, rows, facts, _observe(state, end)), end)
     state.examples.close(start)
+    state.parameters.close_pane()
     lines, values = points.take(is_log), replace(points, value=reading.value).take(kept)
     closed = Closed(end, start, lines, values, state.panes, state.catalogue, state.latest, state.examples.newest)
     for window in state.open:

@@ -15,6 +15,7 @@ from jobs.statistics.examples import Examples
 from jobs.statistics.histograms import Spread
 from jobs.statistics.limits import Limits, Refused
 from jobs.statistics.panes import Facts, Inventories, Pane, Panes
+from jobs.statistics.parameters import Parameters
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
 from jobs.statistics.rows import Rows
@@ -22,6 +23,7 @@ from jobs.statistics.settings import Windows
 from jobs.statistics.windows.kind import Arrays
 
 LAYOUT = 4  # of a packed state: to be counted up when one of an earlier version can't be read any more
+PARAMETERS = "parameters/"
 PLACE = "@"  # what follows it in a column's name says which one of many it is
 Columns = TypeVar("Columns", Points, Rows)
 Packing = dict[str, Packed]
@@ -78,6 +80,7 @@ class State:
         self.waiting = [(series, time, Spread.unpacked(spread)) for series, time, spread in header["waiting"]]
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
         self.examples = Examples(**header.get("examples", {}))
+        self.parameters = Parameters(_part(PARAMETERS, columns), limits.parameters)
         self.panes = Panes(windows.sizes, _needed(windows))
         for size, start, facts, spreads in header["panes"]:
             rows = self._kept(Rows, "panes", columns, _place(size, start))
@@ -132,6 +135,7 @@ class State:
     def _columns(self) -> Arrays:
         """What changes as a whole, and the names of what each pane has."""
         columns = {f"m/{name}": column for name, column in self.catalogue.memory.items()}
+        columns |= {PARAMETERS + name: column for name, column in self.parameters.packed().items()}
         for number, one in enumerate(self.open):
             columns |= {_prefix(number) + name: column for name, column in one.pack().items()}
         return columns | _named("points", Points.empty()) | _named("panes", Rows.empty())
@@ -175,6 +179,7 @@ class State:
         self.waiting = [(place[series], time, spread) for series, time, spread in self.waiting]
         self.totals = {place[series]: spread for series, spread in self.totals.items() if series in place}
         self.examples.retain(place)
+        self.parameters.retain(kept)
         self.panes.retain(kept)
         for window in self.open:
             window.retain(kept)

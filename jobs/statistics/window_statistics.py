@@ -48,12 +48,13 @@ class Table:
         held = {
             name: np.logical_or.reduceat(~np.isnan(column), starts).tolist() for name, column in self.figures.items()
         }
+        is_log = self.catalogue.form[self.series] == Form.LOG
         bounds = starts.tolist()
         for at, (begin, end) in enumerate(zip(bounds, [*bounds[1:], len(self)], strict=True)):
             part = slice(begin, end)
             labels = self.catalogue.labels(self.series[part], self.rate[part])
             known = {name: _plain(name, column[part]) for name, column in self.figures.items() if held[name][at]}
-            lines = [examples.get(number) for number in self.series[part].tolist()] if examples else []
+            lines = [examples.get(n) for n in self.series[part].tolist()] if examples and is_log[part].any() else []
             yield {**labels, "count": self.count[part], **known} | ({"example": lines} if any(lines) else {})
 
     def by_machine(self, examples: Mapping[int, str]) -> Iterator[tuple[str, Columns]]:

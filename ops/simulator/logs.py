@@ -63,7 +63,7 @@ class Template:
 
     @property
     def masked(self) -> str:
-        """The template with `<*>` for every variable part, as enrichment masks it."""
+        """The template with `<*>` for every variable part."""
         return VARIABLE.sub(MASK, self.pattern)
 
 

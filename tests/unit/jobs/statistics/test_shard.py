@@ -19,9 +19,10 @@ from jobs.runtime.shard_state import Input
 from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import take
+from jobs.statistics.limits import Limits
 from jobs.statistics.rows import NANO
 from jobs.statistics.settings import Windows
-from jobs.statistics.shard import EARLY, IDLE_SERIES, Shard
+from jobs.statistics.shard import DEFAULT_LIMITS, EARLY, IDLE_SERIES, Shard
 from jobs.statistics.state import ChangedLayoutError, ChangedWindowsError, State
 from tests.unit.jobs.folds import cuts_of, fed
 
@@ -73,9 +74,9 @@ def log_of(values):
     return Input("events", 3, range(len(values)), values)
 
 
-def run(values, declared=TEN, cuts=(), cold=False):
+def run(values, declared=TEN, cuts=(), cold=False, limits=DEFAULT_LIMITS):
     """Fold the values, cut into batches before the given positions; all outputs. Cold: each batch by another worker."""
-    return fed(partial(Shard, declared), log_of(values), dict.fromkeys(cuts, cold))[1]
+    return fed(partial(Shard, declared, limits=limits), log_of(values), dict.fromkeys(cuts, cold))[1]
 
 
 def folded(declared, *values):
@@ -773,3 +774,52 @@ def test_an_event_years_ahead_of_its_records_kafka_timestamp_is_rejected():
     ahead = record(metric(101 + 400 * 86_400, 1.0))
     outputs = Shard(TEN).feed(Input("events", 3, [0], [ahead], timestamps=[105_000]))
     assert [output.note for output in outputs] == ["ahead"]
+
+
+def requests(pane, *statuses):
+    """Lines of one template in a pane of 10 s, and the watermark after it."""
+    events = [
+        line(pane * 10 + n / 100, "GET status: <*>", 9) | {"body": f"GET status: {status}"}
+        for n, status in enumerate(statuses)
+    ]
+    return [record(*events, kind="log", id=f"otlp-0-{pane}-0"), watermark(pane * 10 + 10)]
+
+
+USUAL_REQUESTS = [value for pane in range(10, 60) for value in requests(pane, *[200] * 15, 404)]
+
+
+def logs_of(found):
+    return [
+        {name: cell for name, cell in row.items() if name not in ("kind", "severity_number")}
+        for one in found
+        for row in one["statistics"]
+    ]
+
+
+def test_lines_with_a_new_value_of_a_parameter_are_a_series_of_their_own():
+    log = [*USUAL_REQUESTS, *requests(60, 200, 503, 200, 503)]
+    for cuts in ((), (3, 50, 80, 81)):
+        found = finals(run(log, cuts=cuts, cold=True))
+        assert {row["series"] for row in logs_of(found[:-1])} == {"GET status: <*>"}
+        assert logs_of(found[-1:]) == [
+            {"series": "GET status: <*>", "count": 4, "example": "GET status: 200"},
+            {
+                "series": "GET status: <503>",
+                "attributes": {"template": "GET status: <*>", "parameter": "1"},
+                "count": 2,
+                "example": "GET status: 503",
+            },
+        ]
+
+
+def test_a_machine_may_have_no_parameters():
+    log = [*USUAL_REQUESTS, *requests(60, 503)]
+    found = finals(run(log, limits=Limits(parameters=0)))
+    assert {row["series"] for row in logs_of(found)} == {"GET status: <*>"}
+
+
+def test_a_series_of_a_parameter_is_none_beyond_the_limit_of_templates():
+    log = [*USUAL_REQUESTS, *requests(60, 503)]
+    found = run(log, limits=Limits(templates=1))
+    assert {row["series"] for row in logs_of(finals(found))} == {"GET status: <*>"}
+    assert not [one for one in found if one.topic == "events.rejected"]
