@@ -43,6 +43,18 @@ def run(
 
     An exception meanwhile kills the command.
     """
+    code, output, _ = _run(command, environment, given, subprocess.STDOUT)
+    return code, output
+
+
+def run_apart(command: Sequence[str | Path], given: str) -> tuple[int, str, str]:
+    """The same, with exit code, stdout and stderr."""
+    return _run(command, None, given, subprocess.PIPE)
+
+
+def _run(
+    command: Sequence[str | Path], environment: Mapping[str, str] | None, given: str | None, errors: int
+) -> tuple[int, str, str]:
     process = None
     try:
         with signals_delayed():
@@ -51,13 +63,13 @@ def run(
                 env=os.environ | (environment or {}),
                 stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=errors,
                 text=True,
             )
-        output, _ = process.communicate(given)
+        output, faults = process.communicate(given)
     except BaseException:
         if process:
             process.kill()
             process.wait()
         raise
-    return process.returncode, output
+    return process.returncode, output, faults or ""

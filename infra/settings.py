@@ -1,5 +1,6 @@
 """Settings of the embedded servers: environment variables with the prefix KAPPA_."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,6 +8,9 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from infra.errors import UserError
+
+# What a setting is called whose value nobody is to see: neither in a list of settings nor in a command line.
+SECRET = re.compile(r"password|secret|token|api.?key|access.?key|account.?key|credential|jaas", re.IGNORECASE)
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[mg]$")]

@@ -28,7 +28,7 @@ class TopicState:
     """How one topic of the map stands on the broker; `differences` maps a setting to (declared, actual)."""
 
     name: str
-    state: Literal["created", "same", "differs", "missing"]
+    state: Literal["created", "applied", "same", "differs", "missing"]
     differences: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 

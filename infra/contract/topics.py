@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -48,6 +48,38 @@ def in_nanoseconds(duration: timedelta) -> int:
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
+class Identity(BaseModel):
+    """Which machines a record of a topic may be about: those of its principal, by their names or by the inventory.
+
+    The principal is the topic's one writer, or who a header of the record names, where a gateway sets it that is the
+    topic's one writer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    machines: Literal["prefix", "tenant"]  # named `<principal>`, `<principal>-…` or `<principal>/…`; or of this tenant
+    principal_header: str | None = None
+
+
+class Quota(BaseModel):
+    """What a user of Kafka may ask of each broker: bytes a second, and a share of its threads' time; None: anything."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    produce_bytes: Annotated[int | None, Field(ge=1)] = None
+    consume_bytes: Annotated[int | None, Field(ge=1)] = None
+    request_percent: Annotated[float | None, Field(gt=0)] = None  # 100 is one thread
+
+    def in_kafkas_names(self) -> dict[str, float]:
+        """The quotas that are declared, as Kafka calls them."""
+        named = {
+            "producer_byte_rate": self.produce_bytes,
+            "consumer_byte_rate": self.consume_bytes,
+            "request_percentage": self.request_percent,
+        }
+        return {name: float(value) for name, value in named.items() if value is not None}
+
+
 class Topic(BaseModel):
     """The declaration of one topic; topics.yaml explains the fields. `name` is the topic's name on the broker."""
 
@@ -71,6 +103,7 @@ class Topic(BaseModel):
     lateness: Duration | None = None
     future: Duration | None = None
     shards: str | None = None
+    identity: Identity | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -78,6 +111,8 @@ class Topic(BaseModel):
             raise ValueError("a topic with a format needs lateness and future")
         if self.archive == "parsed" and self.schema_name is None:
             raise ValueError("archive: parsed needs a schema")
+        if self.identity and not (self.format and len(self.written_by) == 1):
+            raise ValueError("identity: only a topic with a format and one writer (written_by) can have it")
         return self
 
     @property
@@ -108,6 +143,7 @@ class TopicMap:
 
     topics: Mapping[str, Topic]
     own: frozenset[str] | None = None
+    quotas: Mapping[str, Quota] = field(default_factory=dict)  # by the name of a user, as in `written_by`
 
     def __getitem__(self, name: str) -> Topic:
         if name not in self.topics:
@@ -168,9 +204,22 @@ def load_topics(path: Path | None = None) -> TopicMap:
     sections = _read(path)
     declared = sections.pop("topics")
     defaults = sections.pop("defaults", {})
+    quotas = _quotas(path, sections.pop("quotas", {}))
     topics = {name: _topic(path, name, _merged(path, name, own, sections, defaults)) for name, own in declared.items()}
     _check_shards(path, topics)
-    return TopicMap(topics)
+    return TopicMap(topics, quotas=quotas)
+
+
+def _quotas(path: Path, declared: Any) -> dict[str, Quota]:
+    if not isinstance(declared, dict):
+        raise UserError(f"{path}: quotas: must map users to their quotas, not {declared!r}")
+    found = {}
+    for user, fields in declared.items():
+        try:
+            found[str(user)] = Quota.model_validate(fields)
+        except ValidationError as error:
+            raise UserError(f"{path}: quotas.{user}: {describe(error)}") from error
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from infra.files import write_private
+
 VALID = timedelta(days=3650)  # the servers are for trials: nobody should have to renew these
 # A clock that is a little behind the one that signed.
 LEEWAY = timedelta(minutes=5)
@@ -69,13 +71,6 @@ class Authority:
             .add_extension(authority, critical=False)
         )
         return _certificate_pem(builder.sign(self.key, hashes.SHA256())), _key_pem(key)
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, from its first byte on."""
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_bytes(content)
 
 
 def _certificate(

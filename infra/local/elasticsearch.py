@@ -10,9 +10,9 @@ import urllib.request
 from pathlib import Path
 
 from infra.errors import UserError
+from infra.files import write_private
 from infra.jars import default_jars, fetch
 from infra.jdk import ELASTICSEARCH_JAVA, find_jdk
-from infra.local.certificates import write_private
 from infra.local.identities import ELASTIC, Identities
 from infra.local.server import Server
 from infra.processes import run

@@ -9,7 +9,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.local.certificates import Authority, write_private
+from infra.files import write_private
+from infra.local.certificates import Authority
 
 ADMIN = "admin"  # may do everything
 ELASTIC = "elastic"  # the same, in Elasticsearch

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from infra.errors import UserError
+from infra.files import write_private
 from infra.jars import default_jars, fetch
 from infra.jdk import KAFKA_JAVA, find_jdk
-from infra.local.certificates import write_private
 from infra.local.identities import ADMIN, BROKER, Identities
 from infra.local.server import Server
 from infra.processes import run

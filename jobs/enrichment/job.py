@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from connectors.decoders.registry import decoder_of
 from infra.contract.topics import TopicMap
 from jobs.enrichment.coalesce import coalesced
+from jobs.enrichment.identity import has_headers, with_principal
 from jobs.enrichment.inventory import InventoryTable
 from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
@@ -27,16 +28,19 @@ def _streams(topics: TopicMap) -> Sources:
 
 def _build(context: Context) -> DataFrame:
     """Decode each stream by its format and unite them; a stream without new records costs nothing."""
-    streams, formats = _streams(context.topics), topics_by_format(context.topics.telemetry)
-    decoded = [decoder_of(name).decode(context.stream(name, streams[name])) for name in formats]
+    streams, telemetry = _streams(context.topics), context.topics.telemetry
+    decoded = [
+        decoder_of(name).decode(context.stream(name, streams[name], headers=has_headers(topics)))
+        for name, topics in topics_by_format(telemetry).items()
+    ]
     retries = context.without_replay()
 
     def retried(name: str) -> DataFrame:
         source = f"retry_{name}"
         return retries.stream(source, streams[source], headers=True)
 
-    rows = [*(frame.drop("headers") for frame in decoded), decode_retried(retried, context.topics)]
-    return reduce(DataFrame.unionByName, rows)
+    rows = [*decoded, decode_retried(retried, context.topics)]
+    return reduce(DataFrame.unionByName, [with_principal(frame, telemetry) for frame in rows])
 
 
 def _each_batch(context: Context) -> BatchTransform:

@@ -18,6 +18,7 @@ from pyspark.sql.types import ArrayType
 
 from connectors.decoders.registry import decoder_of
 from infra.contract.topics import Topic, TopicMap
+from jobs.enrichment.identity import has_headers, with_principal
 from jobs.enrichment.inventory import SCHEMA, Fact, history, read_facts
 from jobs.enrichment.retry import topics_by_format
 from jobs.enrichment.settings import EnrichmentSettings
@@ -58,9 +59,12 @@ def start(context: Context) -> Queries:
 
 def records(context: Context) -> DataFrame:
     """The enriched records as Spark's Kafka sink takes them: columns topic, key, value, headers."""
+    read = readable(context.topics)
     decoded = [
-        decoder_of(name).decode(context.stream(name, topics, bounded=False))
-        for name, topics in topics_by_format(readable(context.topics)).items()
+        with_principal(
+            decoder_of(name).decode(context.stream(name, topics, headers=has_headers(topics), bounded=False)), read
+        )
+        for name, topics in topics_by_format(read).items()
     ]
     facts = read_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
     assert isinstance(context.own, EnrichmentSettings)

@@ -4,7 +4,7 @@ Every data point and log line goes to exactly one of `events`, `events.late` and
 Which one depends on the log alone: on the event's own time and the Kafka timestamp of its record.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.contract.schemas import EVENTS
-from infra.contract.topics import TopicMap
+from infra.contract.topics import Topic, TopicMap
 from jobs.enrichment import limits as names
 from jobs.enrichment.coalesce import Step, apart
+from jobs.enrichment.identity import FORGED, PRINCIPAL, REASON, is_forged
 from jobs.enrichment.limits import Limits
 from jobs.enrichment.resource import own_facts
 from jobs.enrichment.settings import EnrichmentSettings
@@ -36,6 +37,7 @@ _REASONS = {
     "no_time": "the event has no valid time",
     "no_value": "the data point has no value",
     "not_finite": "the data point's value is not a finite number",
+    FORGED: REASON,
     **names.REASONS,
     TOO_LARGE: "the record, or what would be written of it, is too large; let its collector send smaller batches",
 }
@@ -57,7 +59,7 @@ def enrichment(
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
     lateness = _by_topic({t.name: t.lateness for t in telemetry if t.lateness}).alias("lateness")
     future = _by_topic({t.name: t.future for t in telemetry if t.future}).alias("future")
-    split_by_verdict, join_inventory = _split_by_verdict(limits), _join_inventory()
+    split_by_verdict, join_inventory = _split_by_verdict(limits), _join_inventory(telemetry)
     to_records = _to_records(topics, limits)
     coalesced = coalesce()
 
@@ -121,10 +123,11 @@ def _split_by_verdict(limits: Limits) -> Step:
     )
 
 
-def _join_inventory() -> Enrichment:
+def _join_inventory(telemetry: Iterable[Topic]) -> Enrichment:
     """Add `inventory`: the facts that were valid at the row's first event and known when the broker received it.
 
-    What the inventory doesn't say the resource's own attributes may; `known` is the inventory's alone.
+    What the inventory doesn't say the resource's own attributes may; `known` is the inventory's alone. What is then
+    known of the machine also tells whether the row is forged.
     """
     first = F.coalesce(F.array_min("events.time_unix_nano"), F.col("first_unix_nano"))
 
@@ -143,12 +146,19 @@ def _join_inventory() -> Enrichment:
     named = (F.coalesce(fact[name], own[name]).alias(name) for name in FACTS)
     others = (fact[DEPENDS_ON].alias(DEPENDS_ON), fact["retired_at"].alias("valid_to_unix_nano"))
     facts = F.struct(fact.isNotNull().alias("known"), *named, *others)
+    forged = is_forged(telemetry, fact)
+    judged = None if forged is None else F.when(_is_event() & forged, FORGED).otherwise(F.col("verdict"))
 
     def join(df: DataFrame, inventory: DataFrame) -> DataFrame:
         joined = df.withColumn("first", first).join(F.broadcast(inventory), on="machine", how="left")
-        return joined.withColumn("inventory", facts)
+        checked = joined if judged is None else joined.withColumn("verdict", judged).drop(PRINCIPAL)
+        return checked.withColumn("inventory", facts)
 
     return join
+
+
+def _is_event() -> Column:
+    return F.col("verdict").isin("ok", "late")
 
 
 def _with_templates(lines: Column, limits: Limits, is_cut: Column) -> Column:
@@ -162,7 +172,7 @@ def _with_templates(lines: Column, limits: Limits, is_cut: Column) -> Column:
 
 def _to_records(topics: TopicMap, limits: Limits) -> Step:
     """The records in the columns that the transactional sink takes, from rows of one verdict with their inventory."""
-    is_rejected = ~F.col("verdict").isin("ok", "late")
+    is_rejected = ~_is_event()
     value = F.when(is_rejected, _rejected_json(_rejected_content())).otherwise(_events_json())
     is_log = F.coalesce(F.col("kind") == "log", F.lit(False))
     cut_lines = is_log & F.coalesce(F.exists("events", limits.is_line_cut), F.lit(False))

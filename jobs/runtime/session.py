@@ -1,13 +1,18 @@
 """Opens the Spark session of an application, with the configuration that the jobs' correctness and speed rest on."""
 
 import os
+import shlex
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from infra.files import write_private
 from infra.jars import spark_jars
 from infra.jdk import SPARK_JAVA, find_jdk
+from infra.settings import SECRET
 from jobs.runtime.settings import Settings
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -25,6 +30,8 @@ _JAVA = f"{_GC} {_COMPILER}"
 # On a local disk, the default starts `readlink` for each file that it renames: ten processes a second in the chain. And
 # two copies of a job could plan one batch, each in its own way.
 _LOCAL_CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "kappa.LocalCheckpoint"}
+
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"  # of the command that starts the JVM
 
 _FIXED = {
     "spark.ui.enabled": "false",
@@ -102,9 +109,35 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
         .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     )
     local = {} if "://" in settings.checkpoint_of(name) else _LOCAL_CHECKPOINTS
-    for key, value in {**local, **settings.spark_conf, **_FIXED, **extra}.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    conf = {**local, **settings.spark_conf, **_FIXED, **extra}
+    secrets = {key: value for key, value in conf.items() if SECRET.search(key)}
+    for key, value in conf.items():
+        if key not in secrets:
+            builder = builder.config(key, value)
+    with _off_the_command_line(secrets, scratch):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _off_the_command_line(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """Spark's configuration is in the command line of its JVM, which everybody sees: these go in a file instead."""
+    if not secrets:
+        yield
+        return
+    file = folder / f"secrets-{os.getpid()}.properties"
+    write_private(file, "".join(f"{key}={_escaped(value)}\n" for key, value in secrets.items()).encode())
+    former = os.environ.get(_ARGUMENTS, "pyspark-shell")
+    os.environ[_ARGUMENTS] = f"--properties-file {shlex.quote(str(file))} {former}"
+    try:
+        yield
+    finally:
+        os.environ[_ARGUMENTS] = former
+        file.unlink()
+
+
+def _escaped(value: str) -> str:
+    """A value as a file of Java's properties has it."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def log4j_file() -> str:

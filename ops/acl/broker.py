@@ -24,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from connectors.kafka.access import no_right
 from connectors.kafka.security import KafkaSecurity
 from infra.errors import UserError
-from infra.local.certificates import write_private
+from infra.files import write_private
 from jobs.runtime.rights import DESCRIBE, Kind, Right, operation_name
 from ops.acl.principals import Rights
 

@@ -59,7 +59,8 @@ def print_rights(
     if form is Form.ELASTICSEARCH:
         typer.echo(elasticsearch.as_json(_roles(settings), settings.principal_prefix))
     elif form is Form.STRIMZI:
-        typer.echo(strimzi(found, settings.principal_prefix, cluster), nl=False)
+        quotas = load_topics(settings.topics_file).quotas
+        typer.echo(strimzi(found, quotas, settings.principal_prefix, cluster), nl=False)
     elif form is Form.COMMANDS:
         typer.echo("\n".join(commands(found, settings.principal_prefix, settings.kafka_bootstrap)))
     else:

@@ -13,7 +13,7 @@ from connectors.sinks.elasticsearch_errors import detail
 from connectors.sinks.elasticsearch_indices import IndexAdmin
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
-from infra.local.certificates import write_private
+from infra.files import write_private
 from jobs.indexer.indices import template_of
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS

@@ -87,6 +87,8 @@ def _of_administrator(topics: TopicMap) -> Iterator[Right]:
     yield Right("group", "kappa.", DELETE, is_prefix=True)
     yield Right("transactional-id", "kappa.", WRITE, is_prefix=True)
     yield Right("cluster", CLUSTER, DESCRIBE_CONFIGS)
+    if topics.quotas:
+        yield Right("cluster", CLUSTER, ALTER_CONFIGS)
 
 
 def _minimal(rights: Iterable[Right]) -> frozenset[Right]:

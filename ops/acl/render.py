@@ -1,10 +1,11 @@
 """Rights in the forms in which others keep them: commands of Kafka's tools, KafkaUsers of Strimzi."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import yaml
 
+from infra.contract.topics import Quota
 from ops.acl.principals import Rights, by_resource
 
 STRIMZI = {"transactional-id": "transactionalId"}  # its word for a kind
@@ -22,7 +23,7 @@ def commands(rights: Rights, prefix: str, bootstrap: str) -> Iterator[str]:
             yield shlex.join(words)
 
 
-def strimzi(rights: Rights, prefix: str, cluster: str) -> str:
+def strimzi(rights: Rights, quotas: Mapping[str, Quota], prefix: str, cluster: str) -> str:
     """A KafkaUser for each principal, whose password Strimzi makes."""
     return yaml.safe_dump_all(
         (
@@ -33,12 +34,24 @@ def strimzi(rights: Rights, prefix: str, cluster: str) -> str:
                 "spec": {
                     "authentication": {"type": "scram-sha-512"},
                     "authorization": {"type": "simple", "acls": [_acl(*found) for found in by_resource(own).items()]},
+                    **_quotas(quotas.get(principal)),
                 },
             }
             for principal, own in rights.items()
         ),
         sort_keys=False,
     )
+
+
+def _quotas(quota: Quota | None) -> dict[str, object]:
+    if quota is None:
+        return {}
+    named = {
+        "producerByteRate": quota.produce_bytes,
+        "consumerByteRate": quota.consume_bytes,
+        "requestPercentage": quota.request_percent,
+    }
+    return {"quotas": {name: value for name, value in named.items() if value is not None}}
 
 
 def _acl(resource: tuple[str, str, bool], operations: list[str]) -> dict[str, object]:

@@ -18,7 +18,7 @@ from jobs.detector.rules import Rule
 from jobs.runtime.settings import Settings, load_settings
 from ops.backtest.cli import backtest, explain_novelty
 from ops.launcher import topics_of
-from ops.os_user import os_user
+from ops.os_user import author
 
 app = typer.Typer(
     help="Say why a novelty was alerted, what other settings would do, what is normal, and what to suppress.",
@@ -150,4 +150,4 @@ def _rules(settings: Settings) -> dict[str, Rule]:
 
 
 def _send(settings: Settings, event: Control, by: str) -> None:
-    control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], event, by or os_user())
+    control.send(settings.kafka_bootstrap, topics_of(settings)[control.TOPIC], event, by or author())

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from connectors.kafka.admin import TopicState, compare, connect
 from connectors.kafka.admin import apply as apply_topics
-from infra.contract.topics import LIVE, Topic, format_duration, load_topics
+from infra.contract.topics import LIVE, Topic, TopicMap, format_duration, load_topics
 from infra.errors import UserError
 from infra.jars import PARTS
 from infra.jars import fetch as fetch_part
@@ -46,6 +46,7 @@ COLOURS = {
     "ready": "green",
     "same": "green",
     "created": "cyan",
+    "applied": "cyan",
     "starting": "yellow",
     "differs": "red",
     "missing": "yellow",
@@ -132,7 +133,9 @@ def logs(
 def apply(
     bootstrap: Bootstrap = "127.0.0.1:9092", generation: Generation = LIVE, path: Map = None, as_json: Json = False
 ) -> None:
-    """Create the topics that are missing. One that differs is shown but not changed; then the exit code is 1.
+    """Create the topics that are missing, and give users the quotas that the map declares.
+
+    A topic that differs is shown but not changed; then the exit code is 1.
 
     Example: kappa topics apply --generation v2
     """
@@ -140,8 +143,22 @@ def apply(
     JOBS.check(declared)
     topics = JOBS.topics_in(declared, generation)
     states = apply_topics(connect(bootstrap), topics)
+    if generation == LIVE and declared.quotas:
+        states += _apply_quotas(bootstrap, declared)
     _show_states(states, as_json)
     raise typer.Exit(any(state.state == "differs" for state in states))
+
+
+def _apply_quotas(bootstrap: str, declared: TopicMap) -> list[TopicState]:
+    # Spark's jars, for a client in Java: no other command here needs them.
+    from connectors.kafka.quotas import apply_quotas
+    from jobs.runtime.settings import load_settings as load_runtime_settings
+
+    prefix = load_runtime_settings().principal_prefix
+    quotas = {f"{prefix}{user}": quota for user, quota in declared.quotas.items()}
+    before = apply_quotas(bootstrap, quotas)
+    same = {user for user, quota in quotas.items() if before[user] == quota.in_kafkas_names()}
+    return [TopicState(f"quota of {user}", "same" if user in same else "applied") for user in quotas]
 
 
 @topics_app.command("list")

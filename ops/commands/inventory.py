@@ -23,7 +23,7 @@ from ops.commands.detector import By
 from ops.inventory import Entry
 from ops.inventory import retire as retire_machine
 from ops.launcher import topics_of
-from ops.os_user import os_user
+from ops.os_user import author
 
 app = typer.Typer(help="Load and show the facts of machines: site, role and so on.", no_args_is_help=True)
 console = Console()
@@ -70,7 +70,7 @@ def retire(
     """
     settings = load_settings(kafka_bootstrap=bootstrap)
     time = at or datetime.now(UTC)
-    retire_machine(settings.kafka_bootstrap, topics_of(settings), machine, time, by or os_user())
+    retire_machine(settings.kafka_bootstrap, topics_of(settings), machine, time, by or author())
     console.print(f"{machine}: retired at {time:%Y-%m-%d %H:%M:%S %Z}".rstrip())
 
 

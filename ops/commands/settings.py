@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from connectors.kafka.security import SECRETS, KafkaSecurity
+from infra.settings import SECRET
 
 app = typer.Typer()
 MASK = "********"
-_SECRET = re.compile(r"password|secret|token|api_?key|credential|jaas", re.IGNORECASE)
 _IN_URL = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -102,7 +102,7 @@ def shown(name: str, value: Any) -> str:
     """A value as text with secrets masked, also those within URLs and in the entries of a map."""
     if value is None or value in ({}, ()):
         return ""
-    if isinstance(value, SecretStr) or _SECRET.search(name):
+    if isinstance(value, SecretStr) or SECRET.search(name):
         return MASK
     if isinstance(value, dict):
         return json.dumps({key: shown(key, entry) for key, entry in value.items()})

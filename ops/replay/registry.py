@@ -21,6 +21,7 @@ from infra.errors import UserError
 from infra.settings import describe
 from jobs.runtime.replay import Replay
 from jobs.table import JOBS
+from ops.os_user import author
 
 TOPIC = "generations"
 PROMOTED = "@promoted"
@@ -61,6 +62,7 @@ class Generation(BaseModel):
     savepoint: str | None = None
     replay: Replay = Replay()
     state: Literal["restoring", "replaying", "caught up", "dropped"] = "replaying"
+    by: str = ""  # who planned it, or dropped it
 
     @model_validator(mode="after")
     def _knows_its_settings_and_topics(self) -> "Generation":
@@ -108,6 +110,7 @@ class Promotion(BaseModel):
 
     generation: Name = LIVE
     previous: Name | None = None
+    by: str = ""  # who promoted it
 
 
 @dataclass
@@ -213,6 +216,8 @@ class Registry:
 
 
 def write(bootstrap: str, record: Generation | Promotion) -> None:
-    """Write a record to the topic; it is acknowledged when this returns."""
+    """Write a record to the topic, with who does it; it is acknowledged when this returns."""
     key = record.name if isinstance(record, Generation) else PROMOTED
+    if not record.by or (isinstance(record, Generation) and record.state == "dropped"):
+        record = record.model_copy(update={"by": author()})
     write_now(bootstrap, TOPIC, key, orjson.dumps(record.model_dump(mode="json"), option=orjson.OPT_NON_STR_KEYS))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from charts.readme import readme
-from connectors.kafka.security import KafkaSecurity
+from connectors.kafka.security import SECRETS, KafkaSecurity
 from jobs.runtime.settings import Settings
 from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, SCHEMAS, TOOLS, find, helm, render
 
@@ -49,7 +49,8 @@ def test_the_manifests_are_kubernetes(example):
         pytest.skip("kubeconform or its schemas are not there; `make tools` brings them")
     location = "{{.NormalizedKubernetesVersion}}-standalone{{.StrictSuffix}}/{{.ResourceKind}}{{.KindSuffix}}.json"
     command = [kubeconform, "-strict", "-summary", "-kubernetes-version", KUBERNETES]
-    command += ["-schema-location", f"{TOOLS}/{location}", "-skip", "PodMonitor,PrometheusRule,ScaledObject"]
+    others = "PodMonitor,PrometheusRule,ScaledObject,TriggerAuthentication"
+    command += ["-schema-location", f"{TOOLS}/{location}", "-skip", others]
     checked = subprocess.run([*command, GOLDEN / example.name], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
@@ -98,7 +99,7 @@ def test_pods_are_restricted_bounded_and_pinned(example):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_variable_is_a_setting(example):
-    known = {f"KAPPA_{name.upper()}" for name in {*Settings.model_fields, *KafkaSecurity.model_fields}}
+    known = {f"KAPPA_{name.upper()}" for name in {*Settings.model_fields, *KafkaSecurity.model_fields}} | {SECRETS}
     given = {
         variable["name"]
         for container in _containers(_manifests("--values", example))

@@ -74,80 +74,128 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{/* How to reach Kafka and Elasticsearch. */}}
+{{/* The user of a component, as `kappa acl` names it. Takes (dict "root" . "component" "detector"). */}}
+{{- define "kappa.user" -}}
+{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" -}}
+{{ get $others .component | default .component }}
+{{- end -}}
+
+{{/* The secrets of a component, each as {name, key, file}, as JSON: it reads them as files (KAPPA_SECRETS). */}}
+{{- define "kappa.credentials" -}}
+{{- $found := list -}}
+{{- $user := include "kappa.user" . -}}
+{{- with .root.Values.kafka.security -}}
+{{- if hasPrefix "SASL" .protocol -}}
+{{- $name := printf "%s%s" .userPrefix $user -}}
+{{- if not .userPrefix -}}
+{{- $_ := required "kafka.security.username: is missing; SASL needs it, or userPrefix" .username -}}
+{{- $name = required "kafka.security.passwordSecret.name: is missing; SASL needs it, or userPrefix" .passwordSecret.name -}}
+{{- end -}}
+{{- $found = append $found (dict "name" $name "key" .passwordSecret.key "file" "kappa_kafka_sasl_password") -}}
+{{- end -}}
+{{- end -}}
+{{- if has .component (list "indexer" "all" "toolbox" "test") -}}
+{{- with .root.Values.elasticsearch -}}
+{{- if .passwordSecret.name -}}
+{{- $found = append $found (dict "name" .passwordSecret.name "key" .passwordSecret.key "file" "kappa_elasticsearch_password") -}}
+{{- end -}}
+{{- if .apiKeySecret.prefix -}}
+{{- $found = append $found (dict "name" (printf "%s%s" .apiKeySecret.prefix $user) "key" .apiKeySecret.key "file" "kappa_elasticsearch_api_key") -}}
+{{- else if .apiKeySecret.name -}}
+{{- $found = append $found (dict "name" .apiKeySecret.name "key" .apiKeySecret.key "file" "kappa_elasticsearch_api_key") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ toJson $found }}
+{{- end -}}
+
+{{/* How to reach Kafka and Elasticsearch, and as whom. Takes (dict "root" . "component" ...). */}}
 {{- define "kappa.env" -}}
-- {name: KAPPA_KAFKA_BOOTSTRAP, value: {{ include "kappa.bootstrap" . | quote }}}
-- {name: KAPPA_ELASTICSEARCH_URL, value: {{ include "kappa.elasticsearch" . | quote }}}
-{{- with .Values.kafka.security }}
+- {name: KAPPA_KAFKA_BOOTSTRAP, value: {{ include "kappa.bootstrap" .root | quote }}}
+- {name: KAPPA_ELASTICSEARCH_URL, value: {{ include "kappa.elasticsearch" .root | quote }}}
+{{- if ne (include "kappa.credentials" .) "[]" }}
+- {name: KAPPA_SECRETS, value: /etc/kappa/secrets}
+{{- end }}
+{{- with .root.Values.kafka.security }}
 {{- if ne .protocol "PLAINTEXT" }}
 - {name: KAPPA_KAFKA_SECURITY_PROTOCOL, value: {{ .protocol }}}
 {{- end }}
 {{- if hasPrefix "SASL" .protocol }}
 - {name: KAPPA_KAFKA_SASL_MECHANISM, value: {{ .mechanism }}}
-- {name: KAPPA_KAFKA_SASL_USERNAME, value: {{ required "kafka.security.username: is missing; SASL needs it" .username | quote }}}
-- name: KAPPA_KAFKA_SASL_PASSWORD
-  valueFrom:
-    secretKeyRef: {name: {{ required "kafka.security.passwordSecret.name: is missing; SASL needs it" .passwordSecret.name }}, key: {{ .passwordSecret.key }}}
+{{- if .userPrefix }}
+- {name: KAPPA_KAFKA_SASL_USERNAME, value: {{ printf "%s%s" .userPrefix (include "kappa.user" $) | quote }}}
+- {name: KAPPA_PRINCIPAL_PREFIX, value: {{ .userPrefix | quote }}}
+{{- else }}
+- {name: KAPPA_KAFKA_SASL_USERNAME, value: {{ .username | quote }}}
+{{- end }}
 {{- end }}
 {{- if .caSecret.name }}
 - {name: KAPPA_KAFKA_SSL_CA, value: /etc/kappa/kafka-ca/{{ .caSecret.key }}}
 {{- end }}
-{{- if .clientSecret.name }}
+{{- if or .clientSecret.name (and .userPrefix (eq .protocol "SSL")) }}
 - {name: KAPPA_KAFKA_SSL_CERTIFICATE, value: /etc/kappa/kafka-client/{{ .clientSecret.certificateKey }}}
 - {name: KAPPA_KAFKA_SSL_KEY, value: /etc/kappa/kafka-client/{{ .clientSecret.keyKey }}}
 {{- end }}
 {{- end }}
-{{- with .Values.elasticsearch }}
+{{- with .root.Values.elasticsearch }}
 {{- with .user }}
 - {name: KAPPA_ELASTICSEARCH_USER, value: {{ . | quote }}}
 {{- end }}
-{{- if .passwordSecret.name }}
-- name: KAPPA_ELASTICSEARCH_PASSWORD
-  valueFrom:
-    secretKeyRef: {name: {{ .passwordSecret.name }}, key: {{ .passwordSecret.key }}}
-{{- end }}
-{{- if .apiKeySecret.name }}
-- name: KAPPA_ELASTICSEARCH_API_KEY
-  valueFrom:
-    secretKeyRef: {name: {{ .apiKeySecret.name }}, key: {{ .apiKeySecret.key }}}
-{{- end }}
-{{- if .caSecret.name }}
+{{- if and .caSecret.name (has $.component (list "indexer" "all" "toolbox" "test")) }}
 - {name: KAPPA_ELASTICSEARCH_CA, value: /etc/kappa/elasticsearch-ca/{{ .caSecret.key }}}
 {{- end }}
 {{- end }}
-{{- if .Values.topicsMap }}
+{{- if .root.Values.topicsMap }}
 - {name: KAPPA_TOPICS_FILE, value: /etc/kappa/map/topics.yaml}
 {{- end }}
-{{- if .Values.indicesFile }}
+{{- if .root.Values.indicesFile }}
 - {name: KAPPA_INDEXER_INDICES, value: /etc/kappa/map/indices.yaml}
 {{- end }}
 {{- end -}}
 
-{{/* Secrets that are files, by the folder below /etc/kappa, as JSON. */}}
+{{/* Secrets that are files as they are, by the folder below /etc/kappa, as JSON. Takes the same. */}}
 {{- define "kappa.secrets" -}}
 {{- $secrets := dict -}}
-{{- with .Values.kafka.security.caSecret.name }}{{ $_ := set $secrets "kafka-ca" . }}{{ end -}}
-{{- with .Values.kafka.security.clientSecret.name }}{{ $_ := set $secrets "kafka-client" . }}{{ end -}}
-{{- with .Values.elasticsearch.caSecret.name }}{{ $_ := set $secrets "elasticsearch-ca" . }}{{ end -}}
+{{- with .root.Values.kafka.security -}}
+{{- with .caSecret.name }}{{ $_ := set $secrets "kafka-ca" . }}{{ end -}}
+{{- if and .userPrefix (eq .protocol "SSL") }}{{ $_ := set $secrets "kafka-client" (printf "%s%s" .userPrefix (include "kappa.user" $)) -}}
+{{- else if .clientSecret.name }}{{ $_ := set $secrets "kafka-client" .clientSecret.name }}{{ end -}}
+{{- end -}}
+{{- if has .component (list "indexer" "all" "toolbox" "test") -}}
+{{- with .root.Values.elasticsearch.caSecret.name }}{{ $_ := set $secrets "elasticsearch-ca" . }}{{ end -}}
+{{- end -}}
 {{ toJson $secrets }}
 {{- end -}}
 
 {{- define "kappa.mounts" -}}
 - {name: tmp, mountPath: /tmp}
+{{- if ne (include "kappa.credentials" .) "[]" }}
+- {name: secrets, mountPath: /etc/kappa/secrets, readOnly: true}
+{{- end }}
 {{- range $folder, $_ := include "kappa.secrets" . | fromJson }}
 - {name: {{ $folder }}, mountPath: /etc/kappa/{{ $folder }}, readOnly: true}
 {{- end }}
-{{- if or .Values.topicsMap .Values.indicesFile }}
+{{- if or .root.Values.topicsMap .root.Values.indicesFile }}
 - {name: map, mountPath: /etc/kappa/map, readOnly: true}
 {{- end }}
 {{- end -}}
 
 {{- define "kappa.volumes" -}}
 - {name: tmp, emptyDir: {}}
+{{- with include "kappa.credentials" . | fromJsonArray }}
+# As files: a process reads one again when it is refused, and no environment has it.
+- name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range . }}
+      - secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: {{ .file }}}]}
+      {{- end }}
+{{- end }}
 {{- range $folder, $secret := include "kappa.secrets" . | fromJson }}
 - {name: {{ $folder }}, secret: {secretName: {{ $secret }}, defaultMode: 0440}}
 {{- end }}
-{{- if or .Values.topicsMap .Values.indicesFile }}
-- {name: map, configMap: {name: {{ include "kappa.fullname" . }}-topics}}
+{{- if or .root.Values.topicsMap .root.Values.indicesFile }}
+- {name: map, configMap: {name: {{ include "kappa.fullname" .root }}-topics}}
 {{- end }}
 {{- end -}}

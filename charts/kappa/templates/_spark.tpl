@@ -7,7 +7,11 @@
     "spark.kubernetes.namespace" .root.Release.Namespace
     "spark.kubernetes.container.image" (.image | default (include "kappa.image" .root))
     "spark.kubernetes.container.image.pullPolicy" $values.image.pullPolicy
-    "spark.kubernetes.authenticate.executor.serviceAccountName" (include "kappa.fullname" .root)
+    "spark.kubernetes.authenticate.executor.serviceAccountName" (printf "%s-executor" (include "kappa.fullname" .root))
+    "spark.authenticate" "true"
+    "spark.network.crypto.enabled" "true"
+    "spark.network.crypto.cipher" "AES/GCM/NoPadding"
+    "spark.io.encryption.enabled" "true"
     "spark.kubernetes.driver.pod.name" "$(POD_NAME)"
     "spark.kubernetes.executor.podNamePrefix" "$(POD_NAME)"
     "spark.kubernetes.executor.podTemplateFile" "/etc/kappa/executor/executor.yaml"
@@ -26,9 +30,6 @@
 {{- $volume := "spark.kubernetes.executor.volumes.persistentVolumeClaim.home" -}}
 {{- $_ := set $conf (printf "%s.mount.path" $volume) "/var/lib/kappa" -}}
 {{- $_ := set $conf (printf "%s.options.claimName" $volume) $claim -}}
-{{- end -}}
-{{- range $folder, $secret := include "kappa.secrets" .root | fromJson -}}
-{{- $_ := set $conf (printf "spark.kubernetes.executor.secrets.%s" $secret) (printf "/etc/kappa/%s" $folder) -}}
 {{- end -}}
 {{- end -}}
 {{ merge (deepCopy $values.spark.conf) $conf | toJson }}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.contract.schemas import SCHEMAS
-from infra.contract.topics import format_duration, load_topics, parse_duration
+from infra.contract.topics import Topic, format_duration, load_topics, parse_duration
 from infra.errors import UserError
 
 MAP = {
@@ -128,3 +128,23 @@ def test_the_projects_map_names_real_schemas():
     assert {topic.schema_name for topic in topics} - {None} == set(SCHEMAS)
     assert {"events", "statistics", "novelties"} <= set(topics.topics)
     assert all(topic.timestamp == "LogAppendTime" for topic in topics.telemetry)
+
+
+def test_quotas_of_users(tmp_path):
+    path = tmp_path / "topics.yaml"
+    path.write_text("topics: {}\nquotas: {acme: {produce_bytes: 1000, request_percent: 50}}\n")
+    assert load_topics(path).quotas["acme"].in_kafkas_names() == {
+        "producer_byte_rate": 1000.0,
+        "request_percentage": 50.0,
+    }
+    path.write_text("topics: {}\nquotas: {acme: {produce_bytes: 0}}\n")
+    with pytest.raises(UserError, match=r"quotas.acme: produce_bytes=0: Input should be greater than or equal to 1"):
+        load_topics(path)
+
+
+def test_an_identity_needs_one_writer():
+    topic = load_topics()["telemetry.lines"].model_dump(by_alias=True)
+    with pytest.raises(ValueError, match="only a topic with a format and one writer"):
+        Topic.model_validate({**topic, "identity": {"machines": "prefix"}})
+    one = Topic.model_validate({**topic, "written_by": ("acme",), "identity": {"machines": "prefix"}})
+    assert one.identity.machines == "prefix"

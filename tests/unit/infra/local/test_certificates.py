@@ -1,11 +1,11 @@
 import ssl
-import stat
 from datetime import timedelta
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from infra.local.certificates import Authority, write_private
+from infra.files import write_private
+from infra.local.certificates import Authority
 
 
 @pytest.fixture
@@ -56,10 +56,3 @@ def test_a_saved_authority_signs_on(tmp_path, files):
     authority = Authority.create()
     authority.save(tmp_path)
     assert handshake(authority, files(Authority.load(tmp_path))) is None
-
-
-def test_a_private_file_is_its_owners_alone_even_where_there_was_another(tmp_path):
-    path = tmp_path / "secret"
-    path.write_text("for all")
-    write_private(path, b"for me")
-    assert (stat.S_IMODE(path.stat().st_mode), path.read_text()) == (0o600, "for me")

@@ -2,9 +2,10 @@
 
 import yaml
 
-from infra.contract.topics import load_topics
+from infra.contract.topics import Quota, TopicMap, load_topics
 from jobs.runtime.rights import Right
 from jobs.table import JOBS
+from ops.acl.elasticsearch import roles
 from ops.acl.principals import principals
 from ops.acl.render import commands, strimzi
 
@@ -81,12 +82,30 @@ def test_as_commands_of_kafkas_tools():
 
 
 def test_as_users_of_strimzi():
-    (user,) = yaml.safe_load_all(strimzi({"detector": principals(LIVE)["detector"]}, "kappa-", "telemetry"))
+    quotas = {"detector": Quota(produce_bytes=1000, request_percent=50), "acme": Quota(consume_bytes=1)}
+    (user,) = yaml.safe_load_all(strimzi({"detector": principals(LIVE)["detector"]}, quotas, "kappa-", "telemetry"))
     assert user["metadata"] == {"name": "kappa-detector", "labels": {"strimzi.io/cluster": "telemetry"}}
     assert user["spec"]["authentication"] == {"type": "scram-sha-512"}
+    assert user["spec"]["quotas"] == {"producerByteRate": 1000, "requestPercentage": 50}
     acls = user["spec"]["authorization"]["acls"]
     assert {"resource": {"type": "cluster"}, "operations": ["DescribeConfigs"]} in acls
     assert {
         "resource": {"type": "transactionalId", "name": "kappa.live.detector", "patternType": "prefix"},
         "operations": ["Write"],
     } in acls
+
+
+def test_who_applies_quotas_may_alter_the_clusters_settings():
+    quotas = {"live": (JOBS.enabled(), TopicMap(TOPICS.topics, quotas={"acme": Quota(produce_bytes=1)}))}
+    alters = Right("cluster", "kafka-cluster", "AlterConfigs")
+    assert [name for name, rights in principals(quotas).items() if alters in rights] == ["administrator"]
+    assert not [name for name, rights in principals(LIVE).items() if alters in rights]
+
+
+def test_roles_in_elasticsearch_are_those_of_whoever_uses_it():
+    found = roles(TOPICS)
+    assert set(found) == {"administrator", "indexer", "operator", "viewer"}
+    ((own,), (cluster,)) = found["indexer"]["indices"], found["indexer"]["cluster"]
+    assert own["privileges"] == ["read", "write", "manage"] and cluster == "monitor"
+    assert all(name.startswith("kappa-") for role in found.values() for name in role["indices"][0]["names"])
+    assert set(roles(TOPICS, small=True)) == {"administrator", "jobs", "operator", "viewer"}

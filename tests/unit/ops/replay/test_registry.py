@@ -5,7 +5,7 @@ from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
-from ops.replay.registry import CHAIN, Generation, Registry
+from ops.replay.registry import CHAIN, Generation, Promotion, Registry, write
 from ops.replay.views import indices, locations
 
 WHOLE = Generation(name="v2", base="live", jobs=CHAIN)
@@ -149,3 +149,20 @@ def test_a_later_record_of_the_schema_mends_it():
 def test_a_generation_can_not_take_the_name_of_a_topic(registry):
     with pytest.raises(UserError, match=r"its topic 'events\.late' is one of the map"):
         registry.topics("late", load_topics())
+
+
+def test_a_record_says_who_wrote_it(monkeypatch):
+    written = []
+    monkeypatch.setattr("ops.replay.registry.author", lambda: "ada as kappa-administrator")
+    monkeypatch.setattr("ops.replay.registry.write_now", lambda *record: written.append(record[-1]))
+    planned = Generation(name="v2", base="live", jobs=("detector",))
+    write("here:1", planned)
+    write("here:1", planned.model_copy(update={"state": "caught up", "by": "eve"}))
+    write("here:1", planned.model_copy(update={"state": "dropped", "by": "eve"}))
+    write("here:1", Promotion(generation="v2"))
+    assert [orjson.loads(value)["by"] for value in written] == [
+        "ada as kappa-administrator",
+        "eve",
+        "ada as kappa-administrator",
+        "ada as kappa-administrator",
+    ]
