@@ -13,10 +13,9 @@ from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.reader import read_topic
 from connectors.kafka.security import client_config
 from connectors.kafka.transactions import TransactionalWriter
-from infra.contract.dead_letters import KEPT_BYTES
+from infra.contract import retries
+from infra.contract.dead_letters import KEPT_BYTES, REJECTED_BYTES
 from infra.contract.topics import Topic
-from jobs.enrichment import retry
-from jobs.enrichment.transform import REJECTED_BYTES
 
 _TIMEOUT_S = 30
 
@@ -69,11 +68,11 @@ class DeadLetter:
         """The headers of its retry, by which enrichment knows the original topic and offset (jobs/enrichment/retry)."""
         source = self.record["source"]
         known = {
-            retry.SOURCE_TOPIC: source["topic"],
-            retry.SOURCE_PARTITION: source["partition"],
-            retry.SOURCE_OFFSET: source["offset"],
-            retry.PART: self.record.get("part"),
-            retry.EVENTS_ONLY: 1 if "batch" in self.record else None,
+            retries.SOURCE_TOPIC: source["topic"],
+            retries.SOURCE_PARTITION: source["partition"],
+            retries.SOURCE_OFFSET: source["offset"],
+            retries.PART: self.record.get("part"),
+            retries.EVENTS_ONLY: 1 if "batch" in self.record else None,
         }
         return [(name, str(value)) for name, value in known.items() if value is not None]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from infra.contract import retries
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
-from jobs.enrichment import retry
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.dead_letters import DeadLetter, OriginalLostError, Redrive, dead_letters
@@ -78,7 +78,7 @@ def redrive(
     if found and not usable:
         raise UserError(_no_telemetry(found[0]))
     try:
-        sent = Redrive(settings.kafka_bootstrap, topics[retry.TOPIC]).send(usable, each)
+        sent = Redrive(settings.kafka_bootstrap, topics[retries.TOPIC]).send(usable, each)
     except OriginalLostError as error:
         raise UserError(f"{error}: only its beginning was kept, its topic no longer has it: nothing was sent") from None
     return Redriven(sent, len(usable) - sent, len(found) - len(usable))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 TOPIC = "events.rejected"  # its key in the map of topics
 # A dead letter, with these bytes in base64, has to fit into Kafka's 1 MB; `source` says where all of them are.
 KEPT_BYTES = 500_000
+REJECTED_BYTES = 1_000_000  # the same of those that enrichment makes
 REASON_CHARACTERS = 2_000
 
 

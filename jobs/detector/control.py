@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -13,8 +13,10 @@ from infra.contract.offsets import Partition
 from infra.contract.topics import Topic
 from infra.errors import UserError
 from jobs.detector.intake import check_control
-from jobs.detector.novelties import Novelty
 from jobs.detector.rules import Rule
+
+if TYPE_CHECKING:
+    from jobs.detector.novelties import Novelty
 
 TOPIC = "detector.control"
 Control = dict[str, Any]
@@ -35,7 +37,7 @@ def feedback(bootstrap: str, topic: str, novelty_id: str, begin: Mapping[Partiti
     return not_anomalous(max(records, key=lambda record: record["score"]), records[-1])
 
 
-def not_anomalous(novelty: Novelty, newest: Novelty | None = None) -> Control:
+def not_anomalous(novelty: "Novelty", newest: "Novelty | None" = None) -> Control:
     """An operator says that a novelty is none.
 
     `newest` is its last record, which the detector doesn't keep once it has ended; by default the same.

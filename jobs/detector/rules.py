@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.detector.novelties import Novelty
+if TYPE_CHECKING:  # the mathematics behind it takes memory, which readers of rules don't need
+    from jobs.detector.novelties import Novelty
 
 
 class Rule(BaseModel):
@@ -30,7 +31,7 @@ class Rule(BaseModel):
         """Derived from what it says: the same rule, given twice, is one."""
         return hashlib.blake2b(self.model_dump_json().encode(), digest_size=4).hexdigest()
 
-    def matches(self, novelty: Novelty) -> bool:
+    def matches(self, novelty: "Novelty") -> bool:
         """Whether this novelty is suppressed. A rule about values is none about silence or what is new."""
         return (
             fnmatchcase(novelty["machine"], self.machine)
@@ -38,7 +39,7 @@ class Rule(BaseModel):
             and (not (self.direction or self.size) or self._is_about(novelty))
         )
 
-    def _is_about(self, novelty: Novelty) -> bool:
+    def _is_about(self, novelty: "Novelty") -> bool:
         if novelty["verdict"] not in ("anomaly", "state_change") or novelty.get("kind") == "machine":
             return False
         deviation = novelty["observed"] - novelty["expected"]

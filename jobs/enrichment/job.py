@@ -5,11 +5,11 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from connectors.decoders.registry import decoder_of
+from infra.contract.retries import TOPIC as RETRY
 from infra.contract.topics import TopicMap
 from jobs.enrichment.coalesce import coalesced
 from jobs.enrichment.identity import has_headers, with_principal
 from jobs.enrichment.inventory import InventoryTable
-from jobs.enrichment.retry import TOPIC as RETRY
 from jobs.enrichment.retry import decode_retried, topics_by_format
 from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.transform import enrichment

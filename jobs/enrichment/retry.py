@@ -13,13 +13,9 @@ from pyspark.sql import functions as F
 
 from connectors.decoders import columns
 from connectors.decoders.registry import decoder_of
+from infra.contract.retries import EVENTS_ONLY, PART, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from infra.contract.schemas import DECODED, EVENTS
 from infra.contract.topics import Topic, TopicMap
-
-TOPIC = "events.retry"
-SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET = (f"kappa.retry.{name}" for name in ("topic", "partition", "offset"))
-PART = "kappa.retry.part"  # the number of the one batch of the record that was rejected; the others were accepted
-EVENTS_ONLY = "kappa.retry.events"  # the value is not the original bytes but the rejected events
 
 
 def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFrame:

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
+from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import Topic, TopicMap
@@ -25,8 +26,6 @@ from jobs.enrichment.templates import template
 SCHEMA_VERSION = "events/3"
 UNKNOWN_MACHINE = "unknown_machine"  # the notes by which they are counted
 CUT = "cut"
-# A dead letter keeps at most so many bytes of the original record, which is still at its source offset.
-REJECTED_BYTES = 1_000_000
 REJECTED_NAME = 1_000  # characters of a key or a machine's name
 # A record whose JSON is larger is rejected: sink and brokers take at most 10 MB.
 RECORD_BYTES = 9_000_000

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from infra.contract import retries
 from infra.contract.topics import parse_duration
 from infra.errors import UserError
-from jobs.enrichment import retry
 from jobs.runtime.settings import load_settings
 from ops.dead_letters import DeadLetter, original, printable, retried_keys
 from ops.launcher import topics_of
@@ -54,7 +54,7 @@ def list_dead_letters(
     topics = topics_of(settings)
     wanted = Wanted(stage, code, topic, after_ms=_since_ms(since))
     found = sorted(chosen(settings, topics, wanted), key=lambda letter: letter.time_ms)
-    retried = retried_keys(settings.kafka_bootstrap, topics[retry.TOPIC].name)
+    retried = retried_keys(settings.kafka_bootstrap, topics[retries.TOPIC].name)
     rows = [_summary(letter, retried) for letter in found[-limit:]]
     if as_json:
         typer.echo(json.dumps(rows))

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException, Producer
 from typer.testing import CliRunner
 
 from connectors.kafka.reader import read_topic
+from infra.contract import retries
 from infra.contract.topics import TopicMap
-from jobs.enrichment import retry
 from ops.commands import rejected as rejected_cli
 from ops.dead_letters import DeadLetter, OriginalLostError, Redrive, dead_letters
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
@@ -91,25 +91,25 @@ def letter(servers, topics):
 
 
 def retries_of(servers, topics, letter):
-    found = read_topic(servers.bootstrap, topics[retry.TOPIC].name)
+    found = read_topic(servers.bootstrap, topics[retries.TOPIC].name)
     return [message for message in found if message.key() == letter.retry_key.encode()]
 
 
 def test_a_killed_retry_leaves_nothing_and_the_next_one_sends(servers, topics, letter):
-    killed = Redrive(servers.bootstrap, topics[retry.TOPIC])
+    killed = Redrive(servers.bootstrap, topics[retries.TOPIC])
     killed._writer.begin()
     killed._produce(letter)
     killed._writer.producer.flush(30)
-    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
-    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 0
+    assert Redrive(servers.bootstrap, topics[retries.TOPIC]).send([letter]) == 1
+    assert Redrive(servers.bootstrap, topics[retries.TOPIC]).send([letter]) == 0
     [message] = retries_of(servers, topics, letter)
     assert message.value() == b"xxx"
     assert message.timestamp() == (1, 1_795_245_484_000)  # the sender's clock
 
 
 def test_a_second_retry_fences_the_first(servers, topics, letter):
-    first = Redrive(servers.bootstrap, topics[retry.TOPIC])
-    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
+    first = Redrive(servers.bootstrap, topics[retries.TOPIC])
+    assert Redrive(servers.bootstrap, topics[retries.TOPIC]).send([letter]) == 1
     with pytest.raises(KafkaException):
         first.send([letter])
     assert len(retries_of(servers, topics, letter)) == 1
@@ -117,9 +117,9 @@ def test_a_second_retry_fences_the_first(servers, topics, letter):
 
 def test_a_cut_record_is_taken_from_its_own_topic(servers, topics, letter, monkeypatch):
     monkeypatch.setattr("ops.dead_letters.REJECTED_BYTES", 3)
-    assert Redrive(servers.bootstrap, topics[retry.TOPIC]).send([letter]) == 1
+    assert Redrive(servers.bootstrap, topics[retries.TOPIC]).send([letter]) == 1
     [message] = retries_of(servers, topics, letter)
     assert len(message.value()) == 950_000
     letter.record["source"]["offset"] += 1
     with pytest.raises(OriginalLostError, match=r"telemetry.syslog/0/\d+"):
-        Redrive(servers.bootstrap, topics[retry.TOPIC]).send([DeadLetter(0, 5, letter.record)])
+        Redrive(servers.bootstrap, topics[retries.TOPIC]).send([DeadLetter(0, 5, letter.record)])

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from infra.contract.columnar import to_columns, to_rows
+from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.retry import decode_retried
-from jobs.enrichment.transform import REJECTED_BYTES, enrichment
+from jobs.enrichment.transform import enrichment
 from ops.dead_letters import DeadLetter, printable
 
 KAFKA = (
