@@ -1,7 +1,10 @@
 """`kappa demo`: runs servers, chain and a simulated cloud with faults, and shows what the chain found."""
 
+import os
 import signal
+import socket
 import time
+import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -29,9 +32,12 @@ console = Console()
 
 @app.command()
 def demo(
+    *,
     once: Annotated[bool, typer.Option("--once", help="Exit after the table: 1 if something was missed.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
     metrics_port: Annotated[int, typer.Option(help="First of the jobs' metrics ports.")] = 9400,
+    console_port: Annotated[int, typer.Option(help="Of the pages; if it is taken, another.")] = steps.CONSOLE_PORT,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the pages in a browser.")] = True,
     secured: Annotated[bool, typer.Option("--secured", help="With TLS, users and rights.")] = False,
 ) -> None:
     """Run the whole chain on real servers, with faults in a simulated cloud, and show what the chain found.
@@ -44,8 +50,9 @@ def demo(
     infra = load_settings()
     began = time.monotonic()
     try:
-        with steps.running(Demo.at(infra, metrics_port, secured=secured)) as found:
-            result = _run(found)
+        with steps.running(Demo.at(infra, metrics_port, _free(console_port), secured=secured)) as found:
+            console.print(f"console   {found.console}", highlight=False)
+            result = _run(found, open_browser=open_browser and has_desktop())
             show_result(console, result, time.monotonic() - began)
             _where(found)
             _save(json_file, result)
@@ -60,15 +67,36 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _run(demo: Demo) -> Result:
+def _free(port: int) -> int:
+    """This port, or any other one if somebody listens there."""
+    with socket.socket() as probe:
+        is_taken = probe.connect_ex(("127.0.0.1", port)) == 0
+    if not is_taken:
+        return port
+    with socket.socket() as any_other:
+        any_other.bind(("127.0.0.1", 0))
+        return int(any_other.getsockname()[1])
+
+
+def has_desktop() -> bool:
+    """Whether a person sits before this machine, who would see a browser's window."""
+    shows = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return shows and console.is_terminal
+
+
+def _run(demo: Demo, *, open_browser: bool) -> Result:
     with _progress() as stage:
         with stage("Kafka and Elasticsearch", None) as show:
             steps.start_servers(demo, show)
+        steps.start_console(demo)
         steps.start_feeds(demo)
         steps.start_chain(demo)
         with connect(demo.settings.elasticsearch_url, demo.settings.elasticsearch_identity()) as client:
             observer = DemoObserver(demo, client)
             with stage("the jobs start", None) as show:
+                _await(lambda: steps.console_answers(demo), demo, 60, "the console")
+                if open_browser:
+                    webbrowser.open(demo.console)
                 _await(lambda: _all_healthy(demo, show), demo, 180, "the jobs' start")
             with stage("eight faults in a simulated cloud, beside this machine", SIMULATED_SECONDS) as show:
                 limit = SIMULATED_SECONDS + 60
@@ -130,6 +158,7 @@ def _where(demo: Demo) -> None:
     settings = demo.settings
     ports = sorted(steps.metrics_ports(demo).values())
     console.print(
+        f"console   {demo.console}\n"
         f"topics    `kappa topics describe --bootstrap {settings.kafka_bootstrap}`\n"
         f"indices   {settings.elasticsearch_url}/kappa-novelties/_search?q=verdict:state_change\n"
         f"tables    {settings.delta_of('novelties')} (Delta)\n"

@@ -42,6 +42,7 @@ SIMULATED_SECONDS = 200
 # From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
 SETTLE_SECONDS = 90.0
 NANO = 1_000_000_000
+CONSOLE_PORT = 8080
 
 Report = Callable[[str], None]
 
@@ -55,10 +56,11 @@ class Demo:
     kafka_port: int
     elasticsearch_port: int
     secured: bool = False
+    console_port: int = CONSOLE_PORT
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, infra: InfraSettings, metrics_port: int, *, secured: bool) -> "Demo":
+    def at(cls, infra: InfraSettings, metrics_port: int, console_port: int, *, secured: bool) -> "Demo":
         """A demo in a folder below home."""
         folder = (infra.home / "demo").resolve()
         settings = Settings(
@@ -68,7 +70,12 @@ class Demo:
             metrics_port=metrics_port,
             archive_trigger_seconds=15,
         )
-        return cls(folder, settings, infra.kafka_port, infra.elasticsearch_port, secured)
+        return cls(folder, settings, infra.kafka_port, infra.elasticsearch_port, secured, console_port)
+
+    @property
+    def console(self) -> str:
+        """The address of its pages."""
+        return f"http://127.0.0.1:{self.console_port}"
 
     @property
     def servers(self) -> LocalServers:
@@ -144,6 +151,16 @@ def start_chain(demo: Demo) -> None:
     """Start all jobs, as supervised processes."""
     users = demo.servers.identities
     _start(demo, "jobs", "run", "all", KAPPA_IDENTITIES=str(users.user("")) if users else None)
+
+
+def start_console(demo: Demo) -> None:
+    """Start the console, at the demo's port for it."""
+    _start(demo, "console", "console", "--port", str(demo.console_port))
+
+
+def console_answers(demo: Demo) -> bool:
+    """Whether the console can be looked at."""
+    return _is_healthy(demo.console_port)
 
 
 def start_feeds(demo: Demo) -> None:
