@@ -9,6 +9,7 @@ import yaml
 from charts.readme import readme
 from connectors.kafka.security import SECRETS, KafkaSecurity
 from jobs.runtime.settings import Settings
+from ops.console.settings import ConsoleSettings, load_console_settings
 from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, SCHEMAS, TOOLS, find, helm, render
 
 pytestmark = pytest.mark.skipif(find("helm") is None, reason="helm is not there; `make tools` builds it")
@@ -75,6 +76,11 @@ def test_the_manifests_are_kubernetes(example):
         ("spark.mode=kubernetes", "ReadWriteOnce"),
         ("simulator.faults={nonsense}", "faults"),
         ("jobs.notifier.enabled=true", "notifier.routes: is missing"),
+        ("console.auth=basic", "auth"),
+        ("console.auth=proxy", "console.publicUrl: is missing"),
+        ("console.auth=proxy,console.publicUrl=https://kappa", "console.proxyNetworks: is missing"),
+        ("console.auth=oidc", "console.secret: is missing"),
+        ("console.ingress.enabled=true", "console.ingress: strangers could act"),
     ],
 )
 def test_a_wrong_value_is_refused_with_a_message_that_names_it(wrong, message):
@@ -100,6 +106,7 @@ def test_pods_are_restricted_bounded_and_pinned(example):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_variable_is_a_setting(example):
     known = {f"KAPPA_{name.upper()}" for name in {*Settings.model_fields, *KafkaSecurity.model_fields}} | {SECRETS}
+    known |= {f"KAPPA_CONSOLE_{name.upper()}" for name in ConsoleSettings.model_fields}
     given = {
         variable["name"]
         for container in _containers(_manifests("--values", example))
@@ -147,7 +154,7 @@ def test_in_the_small_profile_one_pod_runs_what_is_planned():
 
 def test_the_live_generation_ends_where_it_is_switched_off():
     pods = _deployments(*SECOND, "--set", "storage.existingClaim=kappa", "--set", "live=false")
-    assert {*pods} == {"kappa-v2-detector", "kappa-v2-indexer", "kappa-toolbox"}
+    assert {*pods} == {"kappa-v2-detector", "kappa-v2-indexer", "kappa-toolbox", "kappa-console"}
 
 
 def test_a_generation_scales_by_the_topics_that_its_jobs_write():
@@ -195,8 +202,84 @@ def test_the_notifier_keeps_nothing_and_needs_no_spark():
     assert not [variable for variable in container["env"] if "SPARK" in variable["name"]]
 
 
+OIDC = "console.auth=oidc,console.publicUrl=https://kappa.example.org,console.secret=login,console.operators={ada,group:sre}"
+PROVIDER = "console.oidc.issuer=https://login:8443/noc,console.oidc.clientId=kappa"
+PROXY = "console.auth=proxy,console.publicUrl=https://kappa,console.proxyNetworks={10.0.0.0/8}"
+
+
+def test_without_authentication_the_console_is_reached_by_a_port_forward_only():
+    (container,) = _deployments()["kappa-console"]["containers"]
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+    assert environment["KAPPA_CONSOLE_AUTH"] == "none" and "KAPPA_CONSOLE_HOST" not in environment
+    assert "ports" not in container and container["livenessProbe"]["exec"] == {"command": ["healthy", "8080"]}
+    assert "kappa-console" not in {service["metadata"]["name"] for service in _of_kind("Service")}
+
+
+@pytest.mark.parametrize(
+    ("profile", "jobs"),
+    [("standard", {"enrichment", "statistics", "detector", "archive", "indexer"}), ("small", {"all"})],
+)
+def test_the_console_finds_each_job_by_a_service(profile, jobs):
+    environment = _environment(_deployments("--set", f"profile={profile}")["kappa-console"])
+    services = {
+        service["metadata"]["name"]: service["spec"] for service in _of_kind("Service", "--set", f"profile={profile}")
+    }
+    for job in jobs:
+        address = environment["KAPPA_CONSOLE_METRICS_URL"].replace("{application}", job)
+        assert services[address.removeprefix("http://").removesuffix(":9400/metrics")]["selector"] == {
+            "app.kubernetes.io/name": "kappa",
+            "app.kubernetes.io/instance": "kappa",
+            "app.kubernetes.io/component": job,
+            "kappa/generation": "live",
+        }
+
+
+def test_the_console_shows_the_generation_that_is_left():
+    left = (*SECOND, "--set", "storage.existingClaim=kappa,live=false")
+    environment = _environment(_deployments(*left)["kappa-console"])
+    assert environment["KAPPA_GENERATION"] == "v2"
+    assert environment["KAPPA_CONSOLE_METRICS_URL"] == "http://kappa-v2-{application}:9400/metrics"
+    assert "kappa-v2-detector" in {service["metadata"]["name"] for service in _of_kind("Service", *left)}
+
+
+def test_behind_a_login_the_console_has_an_address_and_the_provider_is_reached():
+    arguments = (
+        "--set",
+        OIDC,
+        "--set",
+        PROVIDER,
+        "--set",
+        "console.ingress.enabled=true,console.ingress.tlsSecret=tls",
+    )
+    (container,) = _deployments(*arguments)["kappa-console"]["containers"]
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
+    assert environment["KAPPA_CONSOLE_OPERATORS"] == "ada,group:sre" and environment["KAPPA_CONSOLE_VIEWERS"] == "*"
+    assert container["envFrom"] == [{"secretRef": {"name": "login"}}]
+    (ingress,) = _of_kind("Ingress", *arguments)
+    assert ingress["spec"]["tls"] == [{"hosts": ["kappa.example.org"], "secretName": "tls"}]
+    (rule,) = ingress["spec"]["rules"]
+    assert rule["host"] == "kappa.example.org"
+    (policy,) = [p for p in _of_kind("NetworkPolicy", *arguments) if p["metadata"]["name"] == "kappa-console"]
+    assert {"ports": [{"port": 8080}]} in policy["spec"]["ingress"]
+    assert {"ports": [{"port": 8443}]} in policy["spec"]["egress"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--set", OIDC, "--set", PROVIDER), ("--set", PROXY)])
+def test_the_console_starts_with_what_the_chart_tells_it(arguments, monkeypatch):
+    for name, value in _environment(_deployments(*arguments)["kappa-console"]).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("KAPPA_CONSOLE_OIDC_CLIENT_SECRET", "of the secret")
+    assert load_console_settings().toolbox == "kubectl -n kappa exec deployment/kappa-toolbox -- kappa"
+
+
+def test_the_proxys_headers_are_believed_from_its_networks():
+    environment = _environment(_deployments("--set", PROXY)["kappa-console"])
+    assert environment["KAPPA_CONSOLE_PROXY_NETWORKS"] == "10.0.0.0/8"
+    assert environment["KAPPA_CONSOLE_HOST"] == "0.0.0.0"
+
+
 def test_a_job_may_end_its_batch_before_it_is_killed():
-    pods = _deployments("--set", "drainSeconds=120", "--set", "toolbox.enabled=false")
+    pods = _deployments("--set", "drainSeconds=120", "--set", "toolbox.enabled=false,console.enabled=false")
     assert len(pods) == 5
     for pod in pods.values():
         environment = _environment(pod)

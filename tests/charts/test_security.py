@@ -50,9 +50,9 @@ def reach(network, pods, target, port):
 def test_the_bundled_servers_are_for_those_who_use_them(network):
     rules, pods = network(*LOCAL, *STANDARD)
     jobs = {"enrichment", "statistics", "detector", "archive", "indexer"}
-    others = {"toolbox", "topics", "simulator", "test"}
+    others = {"toolbox", "topics", "simulator", "console", "test"}
     assert reach(rules, pods, pods["kafka"], 9092) == jobs | others
-    assert reach(rules, pods, pods["elasticsearch"], 9200) == {"indexer", "toolbox", "test"}
+    assert reach(rules, pods, pods["elasticsearch"], 9200) == {"indexer", "toolbox", "console", "test"}
     for server, port in (("kafka", 9092), ("elasticsearch", 9200)):
         assert not rules.allows(STRANGER, pods[server], port)
         assert not rules.allows(OUTSIDE, pods[server], port)
@@ -91,13 +91,22 @@ def test_in_production_jobs_reach_their_servers_and_no_others(network):
         assert rules.allows(pods[name], KAFKA, 9093)
         assert not rules.allows(pods[name], STRANGER, 9093) and not rules.allows(pods[name], OUTSIDE, 9093)
         assert not rules.allows(pods[name], OUTSIDE, 443)
-    assert reach(rules, pods, ELASTICSEARCH, 9200) == {"indexer", "toolbox", "test"}
+    assert reach(rules, pods, ELASTICSEARCH, 9200) == {"indexer", "toolbox", "console", "test"}
 
 
 def test_only_the_notifier_reaches_people(network):
     rules, pods = network(*PRODUCTION, "--set", "jobs.notifier.enabled=true", "--set", "notifier.routes=routes: []")
     assert reach(rules, pods, OUTSIDE, 587) == {"notifier"}
-    assert reach(rules, pods, OUTSIDE, 443) == {"notifier"}
+    assert reach(rules, pods, OUTSIDE, 443) == {"notifier", "console"}  # which asks the example's OpenID provider
+
+
+def test_the_console_asks_the_jobs_and_people_reach_it_where_it_asks_who_they_are(network):
+    rules, pods = network(*LOCAL, *STANDARD)
+    assert rules.allows(pods["console"], pods["detector"], 9400) and not rules.allows(pods["console"], OUTSIDE, 443)
+    assert not rules.allows(STRANGER, pods["console"], 8080)
+    rules, pods = network(*PRODUCTION)
+    assert rules.allows(pods["console"], pods["detector"], 9400) and not rules.allows(STRANGER, pods["detector"], 9400)
+    assert rules.allows(STRANGER, pods["console"], 8080) and not rules.allows(STRANGER, pods["console"], 9400)
 
 
 def test_drivers_and_executors_speak_with_each_other_and_drivers_with_the_api(network):

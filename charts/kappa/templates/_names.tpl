@@ -25,6 +25,12 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{ include "kappa.fullname" .root }}{{ $middle }}-{{ eq .component "all" | ternary "jobs" .component }}
 {{- end -}}
 
+{{/* Of the service of a job: the same, whatever the profile calls its Deployment. */}}
+{{- define "kappa.servicename" -}}
+{{- $middle := eq .generation "live" | ternary "" (printf "-%s" .generation) -}}
+{{ include "kappa.fullname" .root }}{{ $middle }}-{{ .component }}
+{{- end -}}
+
 {{- define "kappa.image" -}}
 {{- with .Values.image -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
@@ -45,6 +51,11 @@ http://{{ include "kappa.fullname" . }}-elasticsearch:9200
 {{- else -}}
 {{ required "elasticsearch.url: is missing; give the URL of your Elasticsearch, or set elasticsearch.enabled" .Values.elasticsearch.url }}
 {{- end -}}
+{{- end -}}
+
+{{/* The port of a URL. */}}
+{{- define "kappa.port" -}}
+{{- regexFind ":[0-9]+" (trimPrefix "https:" . | trimPrefix "http:") | trimPrefix ":" | default (hasPrefix "https" . | ternary 443 80) -}}
 {{- end -}}
 
 {{/* What runs: the live generation, and those beside it, as JSON. */}}

@@ -76,7 +76,7 @@ securityContext:
 
 {{/* The user of a component, as `kappa acl` names it. Takes (dict "root" . "component" "detector"). */}}
 {{- define "kappa.user" -}}
-{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" -}}
+{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" "console" "operator" -}}
 {{ get $others .component | default .component }}
 {{- end -}}
 
@@ -94,7 +94,7 @@ securityContext:
 {{- $found = append $found (dict "name" $name "key" .passwordSecret.key "file" "kappa_kafka_sasl_password") -}}
 {{- end -}}
 {{- end -}}
-{{- if has .component (list "indexer" "all" "toolbox" "test") -}}
+{{- if has .component (list "indexer" "all" "toolbox" "console" "test") -}}
 {{- with .root.Values.elasticsearch -}}
 {{- if .passwordSecret.name -}}
 {{- $found = append $found (dict "name" .passwordSecret.name "key" .passwordSecret.key "file" "kappa_elasticsearch_password") -}}
@@ -141,7 +141,7 @@ securityContext:
 {{- with .user }}
 - {name: KAPPA_ELASTICSEARCH_USER, value: {{ . | quote }}}
 {{- end }}
-{{- if and .caSecret.name (has $.component (list "indexer" "all" "toolbox" "test")) }}
+{{- if and .caSecret.name (has $.component (list "indexer" "all" "toolbox" "console" "test")) }}
 - {name: KAPPA_ELASTICSEARCH_CA, value: /etc/kappa/elasticsearch-ca/{{ .caSecret.key }}}
 {{- end }}
 {{- end }}
@@ -161,7 +161,7 @@ securityContext:
 {{- if and .userPrefix (eq .protocol "SSL") }}{{ $_ := set $secrets "kafka-client" (printf "%s%s" .userPrefix (include "kappa.user" $)) -}}
 {{- else if .clientSecret.name }}{{ $_ := set $secrets "kafka-client" .clientSecret.name }}{{ end -}}
 {{- end -}}
-{{- if has .component (list "indexer" "all" "toolbox" "test") -}}
+{{- if has .component (list "indexer" "all" "toolbox" "console" "test") -}}
 {{- with .root.Values.elasticsearch.caSecret.name }}{{ $_ := set $secrets "elasticsearch-ca" . }}{{ end -}}
 {{- end -}}
 {{ toJson $secrets }}
