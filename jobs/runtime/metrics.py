@@ -9,9 +9,10 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 
 import orjson
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, Info, generate_latest
 
 from infra.errors import UserError
+from infra.version import version
 from jobs.runtime.queryable import InvalidQuestionError, NotHereError, NotKnownError, Questions
 from jobs.runtime.settings import Settings
 
@@ -42,6 +43,7 @@ ANSWER_SECONDS = Histogram(
     ("path",),
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5),
 )
+BUILD = Info("kappa_build", "The version that runs")
 SKIPPED_TASKS = Counter("kappa_skipped_tasks", "Tasks of retried micro-batches that were committed before", ("job",))
 
 
@@ -110,6 +112,7 @@ class MetricsServer:
         except OSError as error:
             raise UserError(f"KAPPA_METRICS_PORT={settings.metrics_port}: {error.strerror}; choose another") from error
         self._server.daemon_threads = True
+        BUILD.info({"version": version()})
         self.url = f"http://{settings.metrics_host}:{self._server.server_address[1]}/metrics"
 
     def __enter__(self) -> Self:

@@ -1,1 +1,1 @@
-"""The console: pages that show the chain, incidents, machines, dead letters and generations. It changes nothing."""
+"""The console: pages that show the chain and what it has found, and on which operators act."""

@@ -147,6 +147,7 @@ def _rendered(
         "title": title,
         "here": here,
         "navigation": NAVIGATION,
+        "links": request.state.links,
         "person": _person(request),
         "scheme": request.state.scheme,
         "csrf": token(request),

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 import threading
 import webbrowser
 from typing import TYPE_CHECKING, Annotated
@@ -32,11 +33,16 @@ def console(
 
     Example: kappa console --open
     """
+    # elasticsearch-py loads these if they are there, for values that the console doesn't send: 30 MB.
+    for name in ("pyarrow", "pandas"):
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
+
     from jobs.runtime.logs import configure_logs
     from jobs.runtime.settings import load_settings
     from ops.console.server import application
     from ops.console.settings import load_console_settings
     from ops.console.sources import Sources
+    from ops.console.views.chain import now
     from ops.console.writes import Writes
     from ops.os_user import os_user
 
@@ -45,6 +51,7 @@ def console(
     sources = Sources(settings, own)
     sources.topics()
     configure_logs(settings)
+    sources.history.start(lambda: now(sources)["queries"])
     with _listen(own) as listener:
         address = f"http://{own.host}:{listener.getsockname()[1]}"
         typer.echo(f"console: {address}")

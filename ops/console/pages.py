@@ -1,6 +1,6 @@
 """The HTML of the views: Jinja2 with everything escaped, and the formats of times, numbers and durations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -24,8 +24,15 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"time": time, "number": number, "duration": duration, "severity": severity, "cell": as_text}
-    made.globals |= {one.__name__: one for one in (said_more, rule_query, link, summary, is_number)}
+    made.filters |= {
+        "time": time,
+        "number": number,
+        "duration": duration,
+        "severity": severity,
+        "cell": as_text,
+        "size": size,
+    }
+    made.globals |= {one.__name__: one for one in (said_more, rule_query, link, summary, is_number, sparkline)}
     return made
 
 
@@ -90,3 +97,25 @@ def severity(value: float | None) -> str:
 def is_number(kind: str) -> bool:
     """Whether values of one of DuckDB's types are numbers."""
     return kind.startswith(NUMBERS)
+
+
+def size(value: float | None) -> str:
+    """A number of bytes in one unit."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if value is None or value < 1000:
+            return NOTHING if value is None else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A path of 120 by 20 through values from zero to the greatest; broken where there is none."""
+    most = max((value for value in values if value is not None), default=0) or 1
+    step, parts, is_on = 120 / max(len(values) - 1, 1), [], False
+    for place, value in enumerate(values):
+        if value is not None:
+            parts.append(
+                f"{'L' if is_on else 'M'}{place * step:.1f},{19 - 18 * value / most:.1f}{'' if is_on else 'h0'}"
+            )
+        is_on = value is not None
+    return "".join(parts)

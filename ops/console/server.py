@@ -62,7 +62,7 @@ def application(sources: Sources, own: ConsoleSettings, writes: Writes, user: st
                 max_age=int(own.session_hours * 3600),
                 https_only=(own.public_url or "").startswith("https:"),
             ),
-            Middleware(Guard, scheme=scheme, hosts=own.hosts),
+            Middleware(Guard, scheme=scheme, hosts=own.hosts, links=own.links),
         ],
         exception_handlers={404: _not_found},
     )

@@ -45,6 +45,8 @@ class ConsoleSettings(BaseSettings):
     # How long a page waits for a server before it shows the server as down.
     patience_seconds: float = Field(3.0, gt=0)
     fresh_seconds: float = Field(2.0, ge=0)  # what was read less than so long ago is shown again
+    kibana_url: str | None = Field(None, pattern=r"^https?://\S+$")  # a link to it
+    grafana_url: str | None = Field(None, pattern=r"^https?://\S+$")  # the same
     # Where tables and checkpoints can't be reached from here: how to call `kappa` where they can, such as
     # `docker compose run --rm kappa`. The pages then show commands instead of running them.
     toolbox: str | None = None
@@ -74,6 +76,12 @@ class ConsoleSettings(BaseSettings):
         public = urlsplit(self.public_url).hostname if self.public_url else None
         own = LOOPBACK if self.is_local else ()
         return tuple(filter(None, (public, *own)))
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """The names and addresses of other tools that are set."""
+        named = (("Kibana", self.kibana_url), ("Grafana", self.grafana_url))
+        return [(name, address) for name, address in named if address]
 
     def check(self) -> None:
         """Raises UserError if strangers could use the console, or what its authentication needs is missing."""

@@ -22,6 +22,7 @@ from jobs.detector.control import TOPIC as CONTROL_TOPIC
 from jobs.detector.control import history as read_control
 from jobs.runtime.settings import Settings, present_identity
 from jobs.table import JOBS
+from ops.console.history import History
 from ops.console.operations import Operations, listed
 from ops.console.pace import Pace
 from ops.console.reads import SharedReads, SourceDown
@@ -75,6 +76,7 @@ class Sources:
             "KAPPA_KAFKA_BOOTSTRAP": settings.kafka_bootstrap,
             "KAPPA_ELASTICSEARCH_URL": settings.elasticsearch_url,
         }
+        self.history = History()
         self.operations = Operations(environment, own.toolbox)
         self._commands = SharedReads(COMMANDS, COMMAND_SECONDS, COMMAND_SECONDS)
         self._paces: dict[str, Pace] = defaultdict(Pace)

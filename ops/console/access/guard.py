@@ -1,6 +1,6 @@
 """What stands before every answer: for which host it is, who asks, and the headers that keep foreign text harmless."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
@@ -26,9 +26,14 @@ OPEN = ("/static/",)
 class Guard:
     """Refuses requests for other hosts, of strangers, and other sites' forms; the request's state gets the person."""
 
-    def __init__(self, app: ASGIApp, scheme: Scheme, hosts: Collection[str]) -> None:
-        """`hosts`: the names by which the console may be called; empty: any, as its own isn't known."""
-        self._app, self._scheme, self._hosts = app, scheme, hosts
+    def __init__(
+        self, app: ASGIApp, scheme: Scheme, hosts: Collection[str], links: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """`hosts`: the names by which the console may be called; empty: any, as its own isn't known.
+
+        `links` are names and addresses of other tools, for the pages.
+        """
+        self._app, self._scheme, self._hosts, self._links = app, scheme, hosts, links
         self._open = {route.path for route in scheme.routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,6 +59,7 @@ class Guard:
             return PlainTextResponse("A form of another site\n", 403)
         if request.url.path.startswith(OPEN) or request.url.path in self._open:
             return None
+        request.state.links = self._links
         request.state.scheme, person = self._scheme, self._scheme.person(request)
         if person is None:
             return self._scheme.refusal(request)

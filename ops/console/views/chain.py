@@ -18,7 +18,13 @@ View = dict[str, Any]
 
 
 def chain(sources: Sources) -> View:
-    """Each query of the running jobs; `down` names the sources that can't be read."""
+    """Each query of the running jobs, with its last hour; `down` names the sources that can't be read."""
+    view = now(sources)
+    return view | {"queries": [row | sources.history.of(row["query"]) for row in view["queries"]]}
+
+
+def now(sources: Sources) -> View:
+    """Each query of the running jobs as it is now."""
     topics = sources.topics()
     jobs = [JOBS[name] for name in JOBS.enabled(sources.settings.optional_jobs)]
     down: list[dict[str, str]] = []

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from infra.contract.jobs import Job, Topics
 from infra.contract.topics import TopicMap
 
-WIDTH, HEIGHT = 132, 46  # of a node
-GAP_X, GAP_Y = 64, 26
+WIDTH, HEIGHT = 148, 62  # of a node
+GAP_X, GAP_Y = 92, 24
 SINK_ROW = 1  # of jobs that read groups of topics, below the others
 
 

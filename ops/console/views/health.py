@@ -37,6 +37,8 @@ class JobMetrics:
     waits: bool = False
     lost: float = 0.0
     refused: bool = False
+    state_bytes: float | None = None
+    version: str | None = None
 
     @classmethod
     def of(cls, samples: Iterable[Sample], application: str, job: str, query: str, sink: str) -> "JobMetrics":
@@ -61,6 +63,8 @@ class JobMetrics:
             waits=is_indexer and bool(total("kappa_indexer_waiting")),
             lost=(total("kappa_indexer_lost_records_total") or 0.0) if is_indexer else 0.0,
             refused=bool(total("kappa_application_refused", application=application)),
+            state_bytes=total("kappa_state_bytes", query=query) or None,
+            version=next((one.labels.get("version") for one in seen if one.name == "kappa_build_info"), None),
         )
 
 

@@ -2,6 +2,7 @@
 
 from infra.contract.topics import load_topics
 from jobs.runtime.settings import Settings
+from ops.console.history import History
 from ops.console.operations import Operations
 from ops.console.reads import SourceDown
 from ops.console.sources import ELASTICSEARCH, KAFKA, Sample
@@ -27,6 +28,7 @@ class FakeSources:
         self.generations = Registry()
         self.controls = []
         self.searches = []
+        self.history = History()
         self.operations = Operations({}, None)
         self.saved, self.paces = [], {}
         self.asked, self.said_to_sql = [], {}
