@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-PROGRAM = shutil.which("chromium")
+PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 # As root without a sandbox; nothing is asked of other hosts.
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
