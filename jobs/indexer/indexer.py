@@ -19,6 +19,7 @@ from connectors.sinks.elasticsearch_errors import Cause, Retry
 from infra.contract.indices import Lifecycles
 from infra.contract.offsets import Offsets
 from infra.contract.topics import TopicMap
+from infra.errors import UserError
 from jobs.indexer import documents
 from jobs.indexer.batch import MERGED, REFUSED, Batch, Fault, Key, Kind, Message, convert, lost, reject
 from jobs.indexer.index_names import index_of
@@ -36,6 +37,7 @@ WAITING = Gauge(
 )
 
 FULL_SECONDS = 5.0
+SHOWN = 5  # gaps in a message
 
 _log = structlog.get_logger(__name__)
 
@@ -47,7 +49,8 @@ def run(settings: Settings, own: IndexerSettings, topics: TopicMap, stop: thread
     fences the earlier one as soon as that writes a dead letter.
 
     Raises:
-        UserError: the broker can't be reached, a topic is missing, or another indexer took over.
+        UserError: the broker can't be reached, a topic is missing, another indexer took over, or retention has deleted
+            what was not indexed.
     """
     name = settings.query_of("indexer")
     kinds = {topic.name: topic.index for topic in topics.indexed if topic.index}
@@ -56,7 +59,15 @@ def run(settings: Settings, own: IndexerSettings, topics: TopicMap, stop: thread
     intake = Intake(settings.kafka_bootstrap, name, kinds, stop)
     try:
         outbox = Outbox(settings.kafka_bootstrap, f"{name}.{settings.instance}", topics["events.rejected"].name, stop)
-        Indexer(intake, outbox, client, kinds=kinds, lifecycles=lifecycles, generation=settings.generation).run(stop)
+        Indexer(
+            intake,
+            outbox,
+            client,
+            kinds=kinds,
+            lifecycles=lifecycles,
+            generation=settings.generation,
+            skips_lost=own.lost == "skip",
+        ).run(stop)
     finally:
         intake.close()
 
@@ -73,6 +84,7 @@ class Indexer:
         kinds: Mapping[str, Kind],
         lifecycles: Lifecycles,
         generation: str,
+        skips_lost: bool,
     ) -> None:
         retry = Retry(self._wait)
         self._intake = intake
@@ -82,6 +94,7 @@ class Indexer:
         self._kinds = kinds
         self._lifecycles = lifecycles
         self._generation = generation
+        self._skips_lost = skips_lost
         self._assigned = -1  # the number of the assignment for which the indices are known
 
     def run(self, stop: threading.Event) -> None:
@@ -108,6 +121,8 @@ class Indexer:
             self._assigned = self._intake.assignments
             self._indices.look()
         faults = [fault for message in messages if (fault := lost(message))]
+        if faults and not self._skips_lost:
+            raise UserError(_overtaken(faults))
         for batch in convert(messages, self._kinds, self._lifecycles):
             faults += [*batch.faults, *self._write(batch)]
         try:
@@ -202,6 +217,18 @@ class Indexer:
 def _waits_for(cause: Cause | None) -> None:
     for one in get_args(Cause):
         WAITING.labels(one).set(one == cause)
+
+
+def _overtaken(faults: Sequence[Fault]) -> str:
+    """What to tell a person where retention was faster than the indexer: how many records are lost, and of what."""
+    places = (f"{fault.message.topic}-{fault.message.partition} {fault.reason}" for fault in faults[:SHOWN])
+    more = f", and {len(faults) - SHOWN} partitions more" if len(faults) > SHOWN else ""
+    return (
+        f"indexer: {sum(fault.events for fault in faults)} records were deleted before they were indexed "
+        f"({'; '.join(places)}{more}): it rested or waited for longer than the topics keep them. To go on "
+        "behind them, with a dead letter for each gap: KAPPA_INDEXER_LOST=skip (docs/how-to/operate.md, 'Overtaken by "
+        "retention')"
+    )
 
 
 def _report_gaps(messages: Sequence[Message]) -> None:

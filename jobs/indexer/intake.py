@@ -1,7 +1,6 @@
-"""The indexer's side of its consumer group: batches, waiting without losing the partitions, going back, gaps, lag.
+"""The indexer's side of its consumer group: batches, waiting without losing the partitions, going back, gaps.
 
-A gap is what retention, or somebody, has deleted from a topic before it was read. The indexer goes on behind it, since
-more would be deleted while it waits for a person, but it says so: in its log, in a metric and by a dead letter.
+A gap is what retention, or somebody, has deleted from a topic before it was read.
 """
 
 import threading
@@ -20,12 +19,11 @@ from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
 from jobs.indexer.batch import Message
-from jobs.runtime.metrics import LAG
+from jobs.runtime.health import HEALTH
 
 BATCH_RECORDS = 5_000
 BATCH_BYTES = 8_000_000
 LINGER_SECONDS = 0.5
-LAG_SECONDS = 5.0
 BROKER_SECONDS = 10
 
 _log = structlog.get_logger(__name__)
@@ -48,7 +46,6 @@ class Intake:
         self._held: list[Message] = []
         self._bytes = 0
         self._rebalances = 0
-        self._next_measure = 0.0
         connection = client_config(bootstrap)
         settings = {
             "session.timeout.ms": 10_000,  # how long the partitions of a killed one wait for its successor
@@ -93,6 +90,7 @@ class Intake:
             self._poll(min(left, LINGER_SECONDS))
             if self._rebalances != rebalances:
                 raise Abandoned("partitions were reassigned")
+            HEALTH.beat("indexer")
 
     def resume(self) -> None:
         """Read again after `wait`."""
@@ -182,7 +180,6 @@ class Intake:
         self._rebalances += 1
 
     def _poll(self, seconds: float) -> None:
-        self._measure_lag()
         message = self._consumer.poll(seconds)
         if message is None:
             return
@@ -200,19 +197,6 @@ class Intake:
             self._subscribe()
         else:
             _log.warning("kafka unavailable", reason=error.str())
-
-    def _measure_lag(self) -> None:
-        if time.monotonic() < self._next_measure:
-            return
-        self._next_measure = time.monotonic() + LAG_SECONDS
-        try:
-            committed = self._consumer.committed(self._consumer.assignment(), timeout=BROKER_SECONDS)
-            ends = latest_offsets(self._admin, [(at.topic, at.partition) for at in committed], BROKER_SECONDS)
-            for at in committed:
-                lag = ends[at.topic, at.partition] - max(at.offset, 0)
-                LAG.labels("indexer", at.topic, at.partition).set(max(lag, 0))
-        except KafkaException as error:
-            _log.warning("lag unknown", reason=error.args[0].str())
 
 
 def next_offsets(messages: Iterable[Message]) -> Offsets:

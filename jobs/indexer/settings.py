@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -12,10 +12,14 @@ from infra.errors import UserError
 
 
 class IndexerSettings(BaseSettings):
-    """How long documents are kept."""
+    """How long documents are kept, and what happens to what is lost."""
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_INDEXER_", extra="ignore", env_ignore_empty=True, frozen=True)
 
+    lost: Literal["stop", "skip"] = Field(
+        default="stop",
+        description="where retention has deleted what was not indexed: end, or go on behind it with a dead letter",
+    )
     indices: Path | None = Field(
         default=None, description="declares how indices age (docs/how-to/operate.md); default: infra/indices.yaml"
     )

@@ -1,6 +1,5 @@
 """What the notifier reads: new records of its topics from the committed offsets on, and where machines are."""
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +16,9 @@ from infra.contract.inventory import PLACES
 from infra.contract.offsets import Offsets, Partition
 from jobs.notifier.notice import Places
 from jobs.runtime.intake import parse, watermark_in
-from jobs.runtime.metrics import LAG
 from jobs.runtime.shard_state import Message
 
 BATCH_RECORDS = 500
-LAG_SECONDS = 5.0
 SECONDS = 30.0
 
 _log = structlog.get_logger(__name__)
@@ -45,7 +42,6 @@ class Intake:
         self._consumer = make_consumer(connection, group, settings)
         # Of its own connection: on the consumer's, a request waits for as long as a fetch that finds nothing.
         self._admin = make_admin(connection)
-        self._next_measure = 0.0
         self._log = Log(bootstrap)
         partitions = self._log.partitions(topics)
         self._committed = self._read_committed(partitions)
@@ -72,7 +68,6 @@ class Intake:
 
     def gather(self, seconds: float) -> list[Message]:
         """The records that come within so many seconds; `offsets` stand behind them. Raises KafkaException."""
-        self._measure_lag()
         found: list[Message] = []
         for polled in _consume(self._consumer, BATCH_RECORDS, seconds):
             error = polled.error()
@@ -103,14 +98,6 @@ class Intake:
     def close(self) -> None:
         """Leave the broker."""
         self._consumer.close()
-
-    def _measure_lag(self) -> None:
-        if time.monotonic() < self._next_measure:
-            return
-        self._next_measure = time.monotonic() + LAG_SECONDS
-        ends = latest_offsets(self._admin, list(self.offsets), SECONDS)
-        for (topic, partition), end in ends.items():
-            LAG.labels("notifier", topic, partition).set(max(0, end - self._committed.get((topic, partition), 0)))
 
 
 class Whereabouts:

@@ -1,6 +1,5 @@
-"""The Prometheus metrics of the jobs, and the HTTP server for `/metrics` and `/healthz`."""
+"""The Prometheus metrics of the jobs, and the HTTP server for `/metrics`, `/healthz` and `/readyz`."""
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +28,15 @@ EVENT_TIME_LAG = Gauge("kappa_event_time_lag_seconds", "Wall clock minus complet
 STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store; a row is a packed part of a shard", _LABELS)
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)
 LAG = Gauge("kappa_lag_records", "Consumer lag: records not yet read", ("job", "topic", "partition"))
+LAG_SECONDS = Gauge(
+    "kappa_lag_seconds", "Age of the oldest record not yet read, by its Kafka timestamp; 0: none", ("job", "topic")
+)
+HEADROOM = Gauge(
+    "kappa_retention_headroom_seconds", "Until retention may delete a record that is not read yet", ("job", "topic")
+)
+QUIET = Gauge(
+    "kappa_no_progress_seconds", "Since a query has last committed offsets, while there are records to read", _LABELS
+)
 LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last micro-batch ended, Unix seconds", _LABELS)
 DROPPED = Gauge("kappa_dropped_by_watermark_rows", "Rows that Spark dropped as late: 0, or the job stops", _LABELS)
 NOTED_ROWS = Counter(
@@ -59,25 +67,11 @@ def observe_progress(job: str, query: str, progress: dict[str, Any]) -> None:
     STATE_ROWS.labels(*labels).set(sum(o["numRowsTotal"] for o in operators))
     STATE_BYTES.labels(*labels).set(sum(o["memoryUsedBytes"] for o in operators))
     DROPPED.labels(*labels).set(dropped_rows(progress))
-    for source in progress["sources"]:
-        _observe_lag(job, source)
 
 
 def dropped_rows(progress: dict[str, Any]) -> int:
     """The number of rows that Spark's watermark dropped in a micro-batch."""
     return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in progress.get("stateOperators") or [])
-
-
-def _observe_lag(job: str, source: dict[str, Any]) -> None:
-    end, latest = (_as_dict(source.get(name)) for name in ("endOffset", "latestOffset"))
-    for topic, partitions in latest.items():
-        for partition, offset in partitions.items():
-            LAG.labels(job, topic, partition).set(max(0, offset - end.get(topic, {}).get(partition, 0)))
-
-
-def _as_dict(offsets: Any) -> dict[str, dict[str, int]]:
-    parsed = json.loads(offsets) if isinstance(offsets, str) else offsets
-    return parsed or {}
 
 
 def observe_write(job: str, rows_by_target: dict[str, int], rows_by_note: dict[str, int], skipped_tasks: int) -> None:
@@ -99,16 +93,23 @@ NOTHING = Questions()  # of a process whose jobs answer none
 
 
 class MetricsServer:
-    """Serves `/metrics`, `/healthz`, and what can be asked of the jobs' state on one port; a context manager.
+    """Serves `/metrics`, `/healthz`, `/readyz`, and what can be asked of the jobs' state on one port; a context manager.
 
-    `health` returns None for healthy (200), else the reason (503).
+    `health` and `readiness` return None for yes (200), else the reason (503); by default what is healthy is ready.
     """
 
-    def __init__(self, settings: Settings, health: Callable[[], str | None], questions: Questions = NOTHING) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        health: Callable[[], str | None],
+        questions: Questions = NOTHING,
+        *,
+        readiness: Callable[[], str | None] | None = None,
+    ) -> None:
         """Raises UserError if the port is taken."""
         address = settings.metrics_host, settings.metrics_port
         try:
-            self._server = ThreadingHTTPServer(address, _handler(health, questions))
+            self._server = ThreadingHTTPServer(address, _handler(health, readiness or health, questions))
         except OSError as error:
             raise UserError(f"KAPPA_METRICS_PORT={settings.metrics_port}: {error.strerror}; choose another") from error
         self._server.daemon_threads = True
@@ -124,7 +125,9 @@ class MetricsServer:
         self._server.server_close()
 
 
-def _handler(health: Callable[[], str | None], questions: Questions) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    health: Callable[[], str | None], readiness: Callable[[], str | None], questions: Questions
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
@@ -132,13 +135,17 @@ def _handler(health: Callable[[], str | None], questions: Questions) -> type[Bas
                 case "/metrics":
                     self._send(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
                 case "/healthz":
-                    reason = health()
-                    self._send(503 if reason else 200, f"{reason or 'ok'}\n".encode(), "text/plain")
+                    self._answer(health())
+                case "/readyz":
+                    self._answer(readiness())
                 case _ if path in questions.paths:
                     self._send(*_answered(questions, path, dict(parse_qsl(query))), "application/json")
                 case _:
-                    known = ", ".join(["/metrics", "/healthz", *questions.paths])
+                    known = ", ".join(["/metrics", "/healthz", "/readyz", *questions.paths])
                     self._send(404, f"there are {known}\n".encode(), "text/plain")
+
+        def _answer(self, reason: str | None) -> None:
+            self._send(503 if reason else 200, f"{reason or 'ok'}\n".encode(), "text/plain")
 
         def _send(self, status: int, body: bytes, kind: str) -> None:
             self.send_response(status)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import structlog
@@ -14,13 +15,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from connectors.kafka.markers import ProgressError
+from connectors.kafka.security import client_config
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.runtime import metrics
 from jobs.runtime.copies import Copies
 from jobs.runtime.gate import Gate
+from jobs.runtime.health import HEALTH
 from jobs.runtime.job import Context, Implementation, job_of
+from jobs.runtime.lag import LagWatch, Watched
 from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.query import QueryRun
 from jobs.runtime.queryable import Questions
@@ -29,6 +33,11 @@ from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
 log = structlog.get_logger()
+
+# What Spark says when records are gone that it was to read (failOnDataLoss).
+_DATA_LOSS = re.compile("DATA_LOSS|failOnDataLoss|some data may have been lost|OffsetOutOfRange", re.IGNORECASE)
+
+BACKOFF_SECONDS = (1, 2, 5, 10, 30)  # of a service that failed beside Spark's queries
 
 Queries = dict[str, StreamingQuery]
 Starter = Callable[[SparkSession, Gate], Queries]
@@ -79,14 +88,27 @@ def run_application(
 
     queries: Queries = {}
     refused: dict[str, str] = {}  # services that ended with a UserError, while the queries go on
+
+    def health() -> str | None:
+        found = unhealthy(queries, refused) if streaming else None
+        return found or HEALTH.stalled(settings.stall_seconds)
+
+    watched = [one for planned in jobs for one in _watched(planned, topics)]
+    lag = LagWatch(client_config(settings.kafka_bootstrap), watched)
+    lag.check_retention()
     with (
-        MetricsServer(settings, lambda: unhealthy(queries, refused) if streaming else None, questions),
+        MetricsServer(settings, health, questions, readiness=lambda: health() or HEALTH.unready()),
+        lag,
         ThreadPoolExecutor(len(services) or 1) as threads,
     ):
         running = [threads.submit(_serve, one, topics, stop, refused if streaming else None) for one in services]
         try:
             if streaming:
                 run_queries(name, start, settings, queries, stop, restart=copies.restart)
+        except Exception as failure:
+            if _DATA_LOSS.search(str(failure)):
+                lag.check_retention()  # which says what is lost
+            raise
         finally:
             if streaming:
                 stop.set()
@@ -94,24 +116,60 @@ def run_application(
             service.result()
 
 
+def _watched(planned: PlannedJob, topics: TopicMap) -> Iterator[Watched]:
+    """The queries of a job, as their progress is measured."""
+    job, settings = planned.job, planned.settings
+    queries = job.reads_of(topics)
+    if job.uses_spark and len(queries) == 1:  # with what it reads beside its input, such as retried records
+        sources = job.implementation().sources(job, topics).values()
+        queries = {name: tuple(topic for some in sources for topic in some) for name in queries}
+    for name, read in queries.items():
+        yield Watched(
+            name,
+            job.name,
+            settings.query_of(name),
+            read,
+            settings.replay,
+            from_end=job.sink == "people",  # what was before its first start is no news to them
+            stops_at_gaps=job.uses_spark,  # the others notice gaps themselves
+        )
+
+
 def _serve(planned: PlannedJob, topics: TopicMap, stop: threading.Event, refused: dict[str, str] | None) -> None:
     """Run a job that doesn't use Spark; when it ends, the application stops.
 
-    If it ends for what a person must decide, the jobs beside it go on, and `refused` says why it doesn't run.
+    With `refused`, queries run beside it, which nothing of it may end: it is started again after a failure, and if it
+    ends for what a person must decide, `refused` says why it doesn't run.
     """
-    others_go_on = False
+    run = planned.job.implementation()
     try:
-        planned.job.implementation()(planned.settings, topics, stop)
+        if refused is None:
+            run(planned.settings, topics, stop)
+        else:
+            _keep_serving(lambda: run(planned.settings, topics, stop), planned.job.name, stop)
     except UserError as error:
-        if refused is not None:
-            others_go_on = True
-            refused[planned.job.name] = str(error)
-            metrics.REFUSED.labels(planned.job.name).set(1)
-            log.error("job stays down", job=planned.job.name, reason=str(error))
+        if refused is None:
+            raise
+        refused[planned.job.name] = str(error)
+        metrics.REFUSED.labels(planned.job.name).set(1)
+        log.error("job stays down", job=planned.job.name, reason=str(error))
         raise
     finally:
-        if not others_go_on:
+        if refused is None:
             stop.set()
+
+
+def _keep_serving(run: Callable[[], None], job: str, stop: threading.Event) -> None:
+    pauses = chain(BACKOFF_SECONDS, repeat(BACKOFF_SECONDS[-1]))
+    while not stop.is_set():
+        try:
+            run()
+        except UserError:
+            raise
+        except Exception:
+            pause = next(pauses)
+            log.exception("job failed; the others go on", job=job, restart_in_seconds=pause)
+            stop.wait(pause)
 
 
 def _runs(planned: PlannedJob, spark: SparkSession, topics: TopicMap, gate: Gate) -> list[QueryRun]:
@@ -144,10 +202,12 @@ def run_queries(
         queries.update(start(spark, gate))
         log.info("started", application=application, queries=sorted(queries))
         watch = ProgressWatch(gate)
+        tasks = TaskWatch(spark)
         while not stop.wait(0.5):
             for name, query in list(queries.items()):
                 try:
                     watch.check(name, query)
+                    tasks.look(name, query)
                 except Exception as failure:
                     again = restart(name, failure)
                     if again is None:
@@ -172,6 +232,34 @@ def unhealthy(queries: Mapping[str, StreamingQuery], refused: Mapping[str, str] 
         *(f"{job}: {why}" for job, why in refused.items()),
     ]
     return "; ".join(reasons) or None
+
+
+class TaskWatch:
+    """Counts it as progress when a task ends, of a query that has been at one batch for a while."""
+
+    QUIET_SECONDS = 30.0  # of a query whose tasks are looked at, and between two looks
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._seen: dict[str, tuple[int, int]] = {}  # by query: its newest Spark job, and how many tasks of it are done
+        self._due: dict[str, float] = {}
+
+    def look(self, name: str, query: StreamingQuery) -> None:
+        """Look at a query's tasks, if that is due."""
+        now = time.monotonic()
+        if HEALTH.quiet_seconds(name) < self.QUIET_SECONDS or now < self._due.get(name, 0.0):
+            return
+        self._due[name] = now + self.QUIET_SECONDS
+        done = self._done(str(query.runId))
+        if done != self._seen.get(name):
+            self._seen[name] = done
+            HEALTH.beat(name)
+
+    def _done(self, run: str) -> tuple[int, int]:
+        newest = max(self._tracker.getJobIdsForGroup(run), default=-1)
+        job = self._tracker.getJobInfo(newest)
+        stages = [self._tracker.getStageInfo(stage) for stage in job.stageIds] if job else []
+        return newest, sum(stage.numCompletedTasks for stage in stages if stage)
 
 
 class DroppedRowsError(Exception):

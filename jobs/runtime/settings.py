@@ -64,7 +64,9 @@ class Settings(KafkaSecurity):
     broker_patience_seconds: float = Field(0.0, ge=0)
     drain_seconds: float = Field(60.0, gt=0)  # how long a stop waits for the running micro-batch
 
-    metrics_host: str = "127.0.0.1"  # where /metrics and /healthz listen
+    # /healthz fails when a query has committed nothing and ended no task for so long, though there are records to read.
+    stall_seconds: float = Field(900.0, ge=10)
+    metrics_host: str = "127.0.0.1"  # where /metrics, /healthz and /readyz listen
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"  # console: for a person at a terminal

@@ -277,7 +277,7 @@ def test_a_request_that_is_refused_as_a_whole_costs_only_the_document_at_fault(c
     assert chain.documents("statistics").keys() == {name for name in names if len(name) < 600}
 
 
-def test_records_that_were_deleted_before_they_were_indexed_are_told(chain: Chain):
+def test_records_that_were_deleted_before_they_were_indexed_stop_the_indexer_with_their_count(chain: Chain):
     topic = chain.topics["statistics"].name
     with chain.indexer():
         chain.send("statistics", *(window("vm-1", n) for n in range(3)))
@@ -287,6 +287,13 @@ def test_records_that_were_deleted_before_they_were_indexed_are_told(chain: Chai
     client = admin.connect(chain.settings.kafka_bootstrap)
     for future in client.delete_records([TopicPartition(topic, partition.partition, 8)]).values():
         future.result()
+    before = chain.lags()
+    gap = rf"5 records were deleted .*{topic}-{partition.partition} offsets 3 to 7 are gone.*KAPPA_INDEXER_LOST=skip"
+    with pytest.raises(UserError, match=gap), chain.indexer() as indexer:
+        poll_until(indexer.done, "it has ended")
+    assert chain.lags() == before, "nothing is committed"
+
+    chain.own = IndexerSettings(lost="skip")
     with chain.indexer() as indexer:
         poll_until(chain.settled, "what is left")
         assert indexer.running()
