@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import orjson
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -16,12 +15,23 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.kafka.client import Connection, make_admin, make_consumer
+from connectors.kafka.client import Connection, fetch_committed, make_admin, make_consumer
 from infra.contract.offsets import Offsets, Partition
 
-SECONDS = 10.0
+SECONDS = 30.0
 BACK = 20  # offsets before a position among which a watermark is looked for; some are transactions' markers
 FETCH_BYTES = 65_536  # of a partition; a broker gives at least one batch of records
+
+
+_CONSUMER = {
+    # With the other isolation it would wait for group offsets that an open transaction holds.
+    "isolation.level": "read_uncommitted",
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",
+    "fetch.message.max.bytes": FETCH_BYTES,
+    "queued.max.messages.kbytes": 1024,
+    "log_level": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -58,22 +68,15 @@ class Standing:
 class Standings:
     """Asks a broker where groups stand. Only `look` may be called by several threads at once. Close it."""
 
-    def __init__(self, connection: Connection, group: str) -> None:
-        """`group` is one that this process may read: it never joins it, but a consumer must name one."""
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._admin: AdminClient = make_admin(connection, {"log_level": 0})
-        settings = {
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "fetch.message.max.bytes": FETCH_BYTES,
-            "queued.max.messages.kbytes": 1024,
-            "log_level": 0,
-        }
-        self._consumer: Consumer = make_consumer(connection, group, settings)
+        self._consumers: dict[str, Consumer] = {}  # of each group that was asked for; they never join it
 
     def close(self) -> None:
         """Leave the broker."""
-        self._consumer.close()
+        for consumer in self._consumers.values():
+            consumer.close()
 
     def look(self, group: str, topics: Iterable[str], begin: Mapping[Partition, int] = {}) -> dict[Partition, Standing]:
         """Where a group stands in each partition; those whose leader doesn't answer are left out.
@@ -95,7 +98,7 @@ class Standings:
         }
 
     def with_times(
-        self, standings: Mapping[Partition, Standing], watermarked: Collection[str]
+        self, group: str, standings: Mapping[Partition, Standing], watermarked: Collection[str]
     ) -> dict[Partition, Standing]:
         """The same with the times of what is unread; in the topics `watermarked` also with the last watermarks."""
         wanted = {
@@ -103,18 +106,20 @@ class Standings:
             for place, one in standings.items()
             if one.lag or (place[0] in watermarked and one.end > one.start)
         }
-        found = dict(standings)
-        self._consumer.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
+        found, consumer = dict(standings), self._consumer(group)
+        assigned = [TopicPartition(*place, offset) for place, offset in wanted.items()]
+        consumer.assign(assigned)
+        consumer.resume(assigned)  # the last time each was paused, which outlasts an assignment
         try:
             deadline, left = time.monotonic() + SECONDS, {*wanted}
             while left and time.monotonic() < deadline:
-                for message in self._consumer.consume(500, 0.2):
+                for message in consumer.consume(500, 0.2):
                     place = message.topic() or "", message.partition() or 0
                     if place in left and self._is_seen(message, place, found):
                         left.discard(place)
-                        self._consumer.pause([TopicPartition(*place)])
+                        consumer.pause([TopicPartition(*place)])
         finally:
-            self._consumer.unassign()
+            consumer.unassign()
         return found
 
     def _is_seen(self, message: Message, place: Partition, found: dict[Partition, Standing]) -> bool:
@@ -152,10 +157,14 @@ class Standings:
     def _committed(self, group: str, places: Collection[Partition]) -> Offsets:
         if not places:
             return {}
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])
-        (answer,) = self._admin.list_consumer_group_offsets([asked], request_timeout=SECONDS).values()
-        found = answer.result().topic_partitions
-        return {(at.topic, at.partition): at.offset for at in found if at.offset >= 0 and not at.error}
+        # Not the admin client's call: on a broker that knows no group yet, it waits in vain.
+        found = fetch_committed(self._consumer(group), [TopicPartition(*place) for place in places])
+        return {(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
+
+    def _consumer(self, group: str) -> Consumer:
+        if group not in self._consumers:
+            self._consumers[group] = make_consumer(self._connection, group, _CONSUMER)
+        return self._consumers[group]
 
 
 def _watermark(message: Message) -> int | None:

@@ -96,6 +96,7 @@ class Topic(BaseModel):
     cleanup: Literal["delete", "compact"]
     timestamp: Literal["CreateTime", "LogAppendTime"]
     archive: Literal["raw", "parsed", "none"]
+    archive_retention: Annotated[Duration, Field(ge=timedelta(days=1))] = timedelta(days=90)
     index: str | None = None  # the kind of documents that its records become in Elasticsearch
     schema_name: Annotated[str | None, Field(alias="schema")] = None
     group: str | None = None

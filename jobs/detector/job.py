@@ -1,6 +1,8 @@
 """The declaration of the detector job."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import orjson
 from pydantic_settings import BaseSettings
@@ -38,7 +40,10 @@ class DetectorShard:
         before = self.shard.watermark
         novelties, rejected = self.shard.take(batch.messages())
         headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
-        outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers) for one in novelties]
+        outputs = [
+            Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers, note=_note(one))
+            for one in novelties
+        ]
         if self.shard.watermark > before:
             outputs.append(Output.of_watermark(self.shard.watermark))
         return outputs + [Output.of_rejected("detector", *one) for one in rejected]
@@ -51,6 +56,11 @@ class DetectorShard:
 def _questions(own: BaseSettings | None) -> tuple[Question, ...]:
     assert isinstance(own, DetectorSettings)
     return (StateQuestion(own).question(),)
+
+
+def _note(novelty: Mapping[str, Any]) -> str | None:
+    """As what a record is counted: alerts by verdict, each once."""
+    return f"alert_{novelty['verdict']}" if novelty["phase"] == "start" else None
 
 
 FOLD = Fold(_opener, questions=_questions)

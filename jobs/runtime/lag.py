@@ -96,7 +96,7 @@ class LagWatch:
 
     def __init__(self, connection: Connection, watched: Sequence[Watched], health: Health = HEALTH) -> None:
         self._watched, self._health = watched, health
-        self._standings = Standings(connection, watched[0].group)
+        self._standings = Standings(connection)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag", daemon=True)
         health.watch(one.name for one in watched)
@@ -134,7 +134,7 @@ class LagWatch:
                 # First of all, as the rest can take longer.
                 lag = sum(standing.lag for standing in looked.values())
                 self._health.measured(one.name, {place: at.position for place, at in looked.items()}, lag)
-                found[one.name] = self._standings.with_times(looked, one.watermarked())
+                found[one.name] = self._standings.with_times(one.group, looked, one.watermarked())
             except (KafkaException, KeyError, ValueError) as error:
                 log.warning("lag unknown", query=one.name, reason=str(error))
                 self._health.not_measured(one.name)

@@ -40,7 +40,9 @@ QUIET = Gauge(
 LAST_BATCH = Gauge("kappa_last_batch_timestamp_seconds", "When the last micro-batch ended, Unix seconds", _LABELS)
 DROPPED = Gauge("kappa_dropped_by_watermark_rows", "Rows that Spark dropped as late: 0, or the job stops", _LABELS)
 NOTED_ROWS = Counter(
-    "kappa_noted_rows", "Rows with a note, by job: a dead letter's code, cut, late, unknown_machine", ("job", "note")
+    "kappa_noted_rows",
+    "Rows with a note, by job: a dead letter's code, cut, late, unknown_machine, alert_<verdict>",
+    ("job", "note"),
 )
 REFUSED = Gauge(
     "kappa_application_refused", "1: it ended for what a person must decide, and stays down", ("application",)

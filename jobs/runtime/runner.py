@@ -31,6 +31,7 @@ from jobs.runtime.queryable import Questions
 from jobs.runtime.replay import check_condition
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
+from jobs.runtime.surroundings import observe_settings, observe_surroundings
 
 log = structlog.get_logger()
 
@@ -93,6 +94,9 @@ def run_application(
         found = unhealthy(queries, refused) if streaming else None
         return found or HEALTH.stalled(settings.stall_seconds)
 
+    observe_surroundings(settings)
+    for planned in jobs:
+        observe_settings(planned.job.name, planned.own)
     watched = [one for planned in jobs for one in _watched(planned, topics)]
     lag = LagWatch(client_config(settings.kafka_bootstrap), watched)
     lag.check_retention()

@@ -13,6 +13,7 @@ from infra.files import write_private
 from infra.jars import spark_jars
 from infra.jdk import SPARK_JAVA, find_jdk
 from infra.settings import SECRET
+from jobs.runtime.scratch import scratch_of_this_process
 from jobs.runtime.settings import Settings
 
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -59,7 +60,7 @@ _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Larger files are joined by `kappa archive optimize` alone. At 100,000 events/s each batch writes such, and to join
+    # Larger files are joined by `kappa archive maintain` alone. At 100,000 events/s each batch writes such, and to join
     # them at once was half of the archive's work.
     "spark.databricks.delta.autoCompact.minFileSize": str(4 * 2**20),
     # So many partitions of a table are open at once; by default a task sorts its rows to have one open at a time.
@@ -73,6 +74,8 @@ _FIXED = {
     # Of the log, no two values are equal, nor the headers that say where they came from: no dictionary is tried.
     "spark.hadoop.parquet.enable.dictionary#value": "false",
     "spark.hadoop.parquet.enable.dictionary#headers.list.element.value": "false",
+    # A batch's shuffle files go when its plan is collected as garbage, which a heap with room may put off for long.
+    "spark.cleaner.periodicGC.interval": "10min",
     "spark.sql.streaming.minBatchesToRetain": "20",
     # It reads what all kept versions of a state are made of: each 60 s, that was 8 % of the statistics' JVM.
     "spark.sql.streaming.stateStore.maintenanceInterval": "300s",
@@ -95,15 +98,14 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # Spark already runs a Python worker for each core
-    scratch = settings.home.resolve() / "spark"
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch = scratch_of_this_process(settings.home.resolve() / "spark")
     builder = (
         SparkSession.builder.appName(name)
         .master(settings.spark_master)
         .config("spark.jars", ",".join(str(jar) for jar in spark_jars()))
         .config("spark.driver.memory", settings.driver_memory)
         .config("spark.local.dir", str(scratch))
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.sql.warehouse.dir", str(scratch.parent / "warehouse"))
         .config("spark.driver.extraJavaOptions", f"{_JAVA} -Dlog4j2.configurationFile={log4j_file()}")
         .config("spark.executor.extraJavaOptions", _JAVA)
         .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)

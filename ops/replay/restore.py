@@ -11,6 +11,7 @@ count, as an offset of group `kappa.<generation>.restore` on the restored partit
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import accumulate, chain, pairwise, repeat
 from typing import Any
 
@@ -35,6 +36,7 @@ from ops.replay.registry import Generation, Registry
 from ops.savepoints.store import Store
 
 COMMIT_RECORDS = 50_000
+DAY_MILLI = 86_400_000
 COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
 
 _log = logging.getLogger(__name__)
@@ -60,12 +62,13 @@ def restore(generation: Generation, registry: Registry, settings: Settings, spar
 
     What was restored before is left out.
 
-    Raises UserError if the archive holds none.
+    Raises UserError if the archive holds none, or if it has deleted some of a time that the plan names.
     """
     topics = registry.topics(generation.name, load_topics(settings.topics_file))
     restored = names(generation, topics)
     archived = _archived(registry, settings, spark).where(F.col("topic").isin(*restored.values()))
     begin, end = _bounds(generation)
+    _check_nothing_is_gone(archived, begin)
     rows = between(archived, begin, end)
     query = f"kappa.{generation.name}.restore"
     task = _Task(settings.kafka_bootstrap, query, {original: name for name, original in restored.items()})
@@ -92,6 +95,35 @@ def _archived(registry: Registry, settings: Settings, spark: SparkSession) -> Da
         whole = whole.unionByName(table)
     once = whole.dropDuplicates(["topic", "partition", "offset"]) if len(tables) > 1 else whole
     return once.withColumn("timestamp_ms", F.unix_millis("timestamp"))
+
+
+def _check_nothing_is_gone(archived: DataFrame, begin_ms: int) -> None:
+    """Raises UserError if records since `begin_ms` are no longer there; without it, what is gone is only logged."""
+    for topic, count, since in gone(archived, begin_ms):
+        if begin_ms:
+            raise UserError(
+                f"--source delta: of {topic} the archive begins at {since:%Y-%m-%dT%H:%M:%SZ}: {count} records before "
+                "are gone (archive_retention in infra/topics.yaml), or were never archived; start from then on"
+            )
+        _log.warning("%s: %s records before %s are in the archive no more", topic, count, since)
+
+
+def gone(archived: DataFrame, begin_ms: int) -> list[tuple[str, int, datetime]]:
+    """Each topic of which the archive lacks records since `begin_ms`: how many at most, and when it begins.
+
+    A partition's first archived offset says how many were before it; 0 says that none were. The archive is deleted by
+    days: of the day on which it begins, nothing is gone.
+    """
+    firsts = archived.groupBy("topic", "partition").agg(
+        F.min("offset").alias("before"), F.min("timestamp_ms").alias("since_ms")
+    )
+    day_after = (begin_ms // DAY_MILLI + 1) * DAY_MILLI if begin_ms else 0
+    late = firsts.where((F.col("before") > 0) & (F.col("since_ms") >= day_after))
+    found = late.groupBy("topic").agg(F.sum("before").alias("count"), F.max("since_ms").alias("since_ms"))
+    return [
+        (row.topic, row["count"], datetime.fromtimestamp(row.since_ms / 1000, UTC))
+        for row in found.orderBy("topic").collect()
+    ]
 
 
 def between(rows: DataFrame, begin_ms: int, end_ms: int | None) -> DataFrame:

@@ -2,6 +2,9 @@
 
 import json
 import sys
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +14,14 @@ from rich.table import Table
 
 from infra.contract.topics import load_topics
 from jobs.runtime.job_settings import load_job_settings
+from jobs.runtime.logs import configure_logs
 from jobs.runtime.session import open_session
-from jobs.runtime.settings import load_storage_settings
+from jobs.runtime.settings import Settings, load_storage_settings
 from jobs.table import JOBS
+from ops.launcher import jobs_of, registry_for
+from ops.repeat import repeat
 from ops.replay.registry import Registry
-from ops.savepoints import savepoints
+from ops.savepoints import rotation, savepoints
 
 app = typer.Typer(help="Keep a job as it stands, and start from there again.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 160)
@@ -42,6 +48,47 @@ def create(
     finally:
         spark.stop()
     _tell(saved)
+
+
+@app.command()
+def rotate(
+    keep: Annotated[int, typer.Option(min=1, help="How many of each job are kept; older ones are deleted.")] = 7,
+    jobs: Annotated[list[str] | None, typer.Option("--job", help="May be repeated. [all that can be saved]")] = None,
+    generation: Generation = None,
+    every: Annotated[str | None, typer.Option(help="Do it again and again, e.g. 1d, until SIGTERM.")] = None,
+) -> None:
+    """Keep each job as of its last batch, and delete older savepoints that this command has taken. Run it daily.
+
+    Savepoints that people have named stay.
+
+    Example: kappa savepoint rotate --keep 7
+    """
+    settings = load_storage_settings(generation=generation)
+    configure_logs(settings)
+    running = jobs_of(settings, registry_for(settings, threading.Event()))
+    wanted = jobs or [name for name in running if JOBS[name].is_replayable]
+    for name in wanted:
+        savepoints.check_saveable(name)
+    repeat(every, lambda: _rotate(wanted, keep, settings))
+
+
+def _rotate(jobs: Sequence[str], keep: int, settings: Settings) -> None:
+    spark = open_session("kappa.savepoint", settings)
+    try:
+        for saved in rotation.rotate(jobs, keep, settings, spark, datetime.now(UTC)):
+            _tell(saved)
+    finally:
+        spark.stop()
+
+
+@app.command()
+def delete(name: Name) -> None:
+    """Delete a savepoint.
+
+    Example: kappa savepoint delete before-upgrade
+    """
+    savepoints.delete(name, load_storage_settings())
+    errors.print(f"{name} is deleted")
 
 
 @app.command("list")

@@ -99,8 +99,7 @@ def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Save
 
     Raises UserError if the name is taken, or the job has not done a batch.
     """
-    if job not in (one.name for one in JOBS if one.is_replayable):
-        raise UserError(f"--job {job}: savepoints are taken of {SAVEABLE}")
+    check_saveable(job)
     store = store_of(name, settings)
     if (store / "").names():
         raise UserError(f"savepoint {name!r}: there is one already; choose another name")
@@ -112,6 +111,20 @@ def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Save
         raise
     store.write(MANIFEST, saved.model_dump_json(indent=1).encode())
     return saved
+
+
+def check_saveable(job: str) -> None:
+    """Raises UserError unless savepoints can be taken of the job."""
+    if job not in (one.name for one in JOBS if one.is_replayable):
+        raise UserError(f"--job {job}: savepoints are taken of {SAVEABLE}")
+
+
+def delete(name: str, settings: Settings) -> None:
+    """Delete a savepoint, also one whose creation was cut. Raises UserError if there is none of the name."""
+    store = store_of(name, settings)
+    if not (store / "").names():
+        find(name, settings)  # which names those that there are
+    store.remove()
 
 
 def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkSession) -> Savepoint:

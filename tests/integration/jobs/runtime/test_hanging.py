@@ -92,6 +92,7 @@ def workers(process: subprocess.Popen) -> list[psutil.Process]:
     return [one for one in below if "pyspark.daemon" in " ".join(one.cmdline())]
 
 
+@pytest.mark.timeout(900)
 def test_a_job_that_hangs_says_so_and_one_that_retention_overtakes_ends_with_the_count(rules: Rules):
     process = rules.start()
     try:

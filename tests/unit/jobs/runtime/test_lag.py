@@ -29,7 +29,7 @@ class Standings:
             raise self.found
         return {place: one for place, one in self.found.items() if place[0] in topics}
 
-    def with_times(self, standings, watermarked):
+    def with_times(self, group, standings, watermarked):
         self.watermarked = watermarked
         return standings
 

@@ -259,10 +259,30 @@ def test_a_service_that_a_person_must_mend_leaves_the_queries_beside_it_running(
     assert runner.unhealthy({"statistics": query}) is None
 
 
-@pytest.mark.parametrize(("error", "refused"), [(UserError("x"), None), (RuntimeError("x"), {})])
-def test_alone_or_for_any_other_error_it_stops_the_application(error, refused):
+@pytest.mark.parametrize("error", [UserError("x"), RuntimeError("x")])
+def test_alone_it_stops_the_application(error):
     stop = threading.Event()
     with pytest.raises(type(error)):
-        runner._serve(Service(error), None, stop, refused)
+        runner._serve(Service(error), None, stop, None)
     assert stop.is_set()
+
+
+def test_beside_queries_it_is_started_again_after_a_failure_and_they_go_on(monkeypatch):
+    monkeypatch.setattr(runner, "BACKOFF_SECONDS", (0.001, 0.002))
+    stop, refused, failing = threading.Event(), {}, Service(RuntimeError("a bug"))
+    starts = []
+
+    def implementation():
+        def run(*_):
+            starts.append(stop.is_set())
+            if len(starts) == 4:
+                stop.set()
+                return
+            raise failing.error
+
+        return run
+
+    failing.implementation = implementation
+    runner._serve(failing, None, stop, refused)
+    assert starts == [False] * 4
     assert not refused

@@ -1,8 +1,11 @@
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from ops.replay.restore import between, headers_of, to_list
+from infra.errors import UserError
+from ops.replay.restore import _check_nothing_is_gone, between, gone, headers_of, to_list
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -20,6 +23,19 @@ def test_a_stretch_of_the_log_is_whole_though_times_do_not_ascend(spark):
     assert kept(160, 300) == [(0, 1), (0, 2)]
     assert kept(120, None) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 7)]
     assert kept(0, 251) == [(0, 0), (0, 1), (0, 2), (1, 7)]
+
+
+def test_what_the_archive_has_deleted_is_told_with_its_count_and_where_it_begins(spark):
+    day = 86_400_000
+    rows = [("a", 0, 40, 3 * day + 5), ("a", 0, 41, 4 * day), ("a", 1, 0, 3 * day), ("b", 0, 7, day), ("c", 0, 0, day)]
+    frame = spark.createDataFrame(rows, "topic string, partition int, offset long, timestamp_ms long")
+    of_a, of_b = ("a", 40, datetime(1970, 1, 4, 0, 0, 0, 5_000, UTC)), ("b", 7, datetime(1970, 1, 2, tzinfo=UTC))
+    assert gone(frame, 0) == [of_a, of_b]
+    assert gone(frame, 2 * day) == [of_a]
+    assert gone(frame, 3 * day) == [], "of that day nothing was deleted"
+    with pytest.raises(UserError, match=r"of a the archive begins at 1970-01-04T00:00:00Z: 40 records before are gone"):
+        _check_nothing_is_gone(frame, 2 * day)
+    _check_nothing_is_gone(frame, 0)
 
 
 def test_headers_become_pairs():

@@ -1,0 +1,42 @@
+"""Savepoints that are taken by a schedule: one of each job, of which only the newest are kept."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+from pyspark.sql import SparkSession
+
+from infra.errors import UserError
+from jobs.runtime.settings import Settings
+from ops.savepoints import savepoints
+from ops.savepoints.savepoints import Savepoint
+from ops.savepoints.store import Store
+
+PREFIX = "auto."
+
+log = structlog.get_logger()
+
+
+def rotate(jobs: Sequence[str], keep: int, settings: Settings, spark: SparkSession, now: datetime) -> list[Savepoint]:
+    """Take a savepoint of each job, then delete all but the newest `keep` that this has taken of it.
+
+    A job that can't be saved now, as it has done no batch yet, is logged and keeps those that it has.
+    """
+    taken = []
+    for job in jobs:
+        family = f"{PREFIX}{settings.generation}.{job}."
+        try:
+            taken.append(savepoints.create(f"{family}{now:%Y%m%dT%H%M%SZ}", job, settings, spark))
+        except (UserError, OSError) as error:
+            log.warning("no savepoint taken", job=job, reason=str(error))
+        else:
+            _delete_old(family, keep, settings)
+    return taken
+
+
+def _delete_old(family: str, keep: int, settings: Settings) -> None:
+    root = Store.of(settings.savepoint_of(""))
+    folders = sorted({name.partition("/")[0] for name in root.names() if name.startswith(family)})
+    for folder in folders[:-keep]:  # also what a creation that was cut has left
+        (root / folder).remove()
+        log.info("savepoint deleted", savepoint=folder)
