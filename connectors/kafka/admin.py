@@ -1,4 +1,4 @@
-"""Compare the map with a broker, and create what is missing. Nothing that exists is changed."""
+"""Compare the map with a broker, create what is missing, and change of what exists only what loses nothing."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -21,6 +21,7 @@ from infra.contract.topics import Topic
 from infra.errors import UserError
 
 TIMEOUT_SECONDS = 15.0
+GROWING = ("retention.ms", "max.message.bytes")  # a larger value loses nothing
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TopicState:
     """How one topic of the map stands on the broker; `differences` maps a setting to (declared, actual)."""
 
     name: str
-    state: Literal["created", "applied", "same", "differs", "missing"]
+    state: Literal["created", "applied", "changed", "same", "differs", "missing"]
     differences: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -72,6 +73,34 @@ def apply(admin: AdminClient, topics: Iterable[Topic]) -> list[TopicState]:
     missing = [topic for topic, state in zip(topics, states, strict=True) if state.state == "missing"]
     _create(admin, missing)
     return [TopicState(state.name, "created") if state.state == "missing" else state for state in states]
+
+
+def widen(admin: AdminClient, states: Iterable[TopicState]) -> list[TopicState]:
+    """Apply of the differences those that lose nothing: a longer retention, larger batches of records.
+
+    Returns the states after that. Without the right to change settings, a topic differs as before.
+    """
+    found = []
+    for state in states:
+        changes = {
+            name: declared
+            for name, (declared, actual) in state.differences.items()
+            if _is_wider(name, declared, actual)
+        }
+        try:
+            set_config(admin, {state.name: changes} if changes else {})
+        except KafkaException:
+            changes = {}
+        left = {name: both for name, both in state.differences.items() if name not in changes}
+        found.append(TopicState(state.name, "differs" if left else "changed", left) if changes else state)
+    return found
+
+
+def _is_wider(setting: str, declared: str, actual: str) -> bool:
+    if setting not in GROWING:
+        return False
+    unlimited = setting == "retention.ms" and int(actual) < 0
+    return not unlimited and int(declared) > int(actual)
 
 
 def set_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> None:

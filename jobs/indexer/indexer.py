@@ -226,8 +226,8 @@ def _overtaken(faults: Sequence[Fault]) -> str:
     return (
         f"indexer: {sum(fault.events for fault in faults)} records were deleted before they were indexed "
         f"({'; '.join(places)}{more}): it rested or waited for longer than the topics keep them. To go on "
-        "behind them, with a dead letter for each gap: KAPPA_INDEXER_LOST=skip (docs/how-to/operate.md, 'Overtaken by "
-        "retention')"
+        "behind them, with a dead letter for each gap: KAPPA_INDEXER_LOST=skip "
+        "(docs/how-to/operate.md, 'Overtaken by retention')"
     )
 
 

@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from connectors.kafka.admin import TopicState, compare, connect
+from connectors.kafka.admin import TopicState, compare, connect, widen
 from connectors.kafka.admin import apply as apply_topics
 from infra.contract.topics import LIVE, Topic, TopicMap, format_duration, load_topics
 from infra.errors import UserError
@@ -133,20 +133,39 @@ def logs(
 def apply(
     bootstrap: Bootstrap = "127.0.0.1:9092", generation: Generation = LIVE, path: Map = None, as_json: Json = False
 ) -> None:
-    """Create the topics that are missing, and give users the quotas that the map declares.
+    """Create the topics that are missing, and apply what loses nothing: longer retention, larger records, quotas.
 
-    A topic that differs is shown but not changed; then the exit code is 1.
+    What differs otherwise is shown, with the command that would change it. A retention that is shorter in the map than
+    on the broker deletes records, so a person runs that; it is no error. For any other difference the exit code is 1.
 
     Example: kappa topics apply --generation v2
     """
     declared = load_topics(path)
     JOBS.check(declared)
     topics = JOBS.topics_in(declared, generation)
-    states = apply_topics(connect(bootstrap), topics)
+    admin = connect(bootstrap)
+    states = widen(admin, apply_topics(admin, topics))
     if generation == LIVE and declared.quotas:
         states += _apply_quotas(bootstrap, declared)
     _show_states(states, as_json)
-    raise typer.Exit(any(state.state == "differs" for state in states))
+    for command in _commands(states, bootstrap):
+        errors.print(command, soft_wrap=True, highlight=False)
+    raise typer.Exit(any(state.differences.keys() - {"retention.ms"} for state in states))
+
+
+def _commands(states: Iterable[TopicState], bootstrap: str) -> Iterator[str]:
+    """What would shorten the retention of topics that the broker keeps for longer than the map says."""
+    for state in states:
+        if "retention.ms" in state.differences:
+            declared, actual = state.differences["retention.ms"]
+            alter = (
+                f"kafka-configs --bootstrap-server {bootstrap} --alter --entity-type topics --entity-name {state.name}"
+            )
+            yield (
+                f"{state.name}: the broker keeps it for {actual} ms, the map says {declared}: not changed, as that "
+                f"would delete records. To do it: kafka-configs --bootstrap-server {bootstrap} --alter "
+                f"--entity-type topics --entity-name {state.name} --add-config retention.ms={declared}"
+            )
 
 
 def _apply_quotas(bootstrap: str, declared: TopicMap) -> list[TopicState]:
@@ -248,7 +267,9 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
 def _declaration(key: str, topic: Topic) -> dict[str, object]:
     fields = topic.model_dump(by_alias=True, exclude_none=True)
     durations: dict[str, object] = {
-        key: format_duration(fields[key]) for key in ("retention", "lateness", "future") if key in fields
+        key: format_duration(fields[key])
+        for key in ("retention", "archive_retention", "lateness", "future")
+        if key in fields
     }
     return {**fields, **durations, "written_by": list(topic.written_by) or list(JOBS.writers(key))}
 

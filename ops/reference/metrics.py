@@ -7,7 +7,7 @@ from ops.reference.source import importers
 
 INTRODUCTION = """Each job serves `/metrics` (Prometheus' text format) and `/healthz` on `KAPPA_METRICS_PORT`; with
 `kappa run all`, the jobs count up from it. Beside these there are the Python client's own `process_*` and `python_*`.
-The dashboard is `infra/grafana/dashboards/chain.json`; the alerts are in the [runbooks](../how-to/runbooks.md)."""
+The dashboard is `charts/kappa/files/dashboards/chain.json`; the alerts are in the [runbooks](../how-to/runbooks.md)."""
 
 
 def metrics_page() -> str:

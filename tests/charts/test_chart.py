@@ -1,5 +1,6 @@
 """The chart: lint, schema, rendered examples against goldens, and what every pod must have."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import yaml
 
 from charts.readme import readme
 from connectors.kafka.security import SECRETS, KafkaSecurity
+from infra.contract.topics import load_topics
 from jobs.runtime.settings import Settings
 from ops.console.settings import ConsoleSettings, load_console_settings
 from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, SCHEMAS, TOOLS, find, helm, render
@@ -15,6 +17,7 @@ from tests.charts.tools import CHART, EXAMPLES, GOLDEN, KUBERNETES, SCHEMAS, TOO
 pytestmark = pytest.mark.skipif(find("helm") is None, reason="helm is not there; `make tools` builds it")
 
 CONTROLLERS = {"Deployment", "StatefulSet", "Job"}
+NOT_KUBERNETES = "PodMonitor,PrometheusRule,ScaledObject,TriggerAuthentication"
 BUNDLED = {"kafka", "elasticsearch"}  # their images write beside their programs
 
 
@@ -26,6 +29,8 @@ def _pods(manifests):
     for manifest in manifests:
         if manifest["kind"] in CONTROLLERS:
             yield manifest["spec"]["template"]
+        elif manifest["kind"] == "CronJob":
+            yield manifest["spec"]["jobTemplate"]["spec"]["template"]
         elif manifest["kind"] == "Pod":
             yield manifest
 
@@ -50,8 +55,7 @@ def test_the_manifests_are_kubernetes(example):
         pytest.skip("kubeconform or its schemas are not there; `make tools` brings them")
     location = "{{.NormalizedKubernetesVersion}}-standalone{{.StrictSuffix}}/{{.ResourceKind}}{{.KindSuffix}}.json"
     command = [kubeconform, "-strict", "-summary", "-kubernetes-version", KUBERNETES]
-    others = "PodMonitor,PrometheusRule,ScaledObject,TriggerAuthentication"
-    command += ["-schema-location", f"{TOOLS}/{location}", "-skip", others]
+    command += ["-schema-location", f"{TOOLS}/{location}", "-skip", NOT_KUBERNETES]
     checked = subprocess.run([*command, GOLDEN / example.name], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
@@ -81,6 +85,9 @@ def test_the_manifests_are_kubernetes(example):
         ("console.auth=proxy,console.publicUrl=https://kappa", "console.proxyNetworks: is missing"),
         ("console.auth=oidc", "console.secret: is missing"),
         ("console.ingress.enabled=true", "console.ingress: strangers could act"),
+        ("savepoints.enabled=true", "savepoints: each job's checkpoints"),
+        ("maintenance.schedule=daily", "schedule"),
+        ("extraVolumes[0].emptyDir.medium=Memory", "extraVolumes"),
     ],
 )
 def test_a_wrong_value_is_refused_with_a_message_that_names_it(wrong, message):
@@ -309,3 +316,102 @@ def test_the_alerts_are_those_of_the_runbooks():
     assert sections == {rule["alert"] for rule in rules}
     for rule in rules:
         assert rule["annotations"]["runbook_url"].endswith(f"runbooks.md#{rule['alert'].lower()}")
+
+
+EVERYWHERE = """
+affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+priorityClassName: telco
+extraEnv: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
+extraVolumes: [{name: truststore, configMap: {name: truststore}}]
+extraVolumeMounts: [{name: truststore, mountPath: /etc/ssl/more, readOnly: true}]
+"""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_pod_has_what_is_extra(example, tmp_path):
+    more = tmp_path / "values.yaml"
+    more.write_text(EVERYWHERE)
+    pods = list(_pods(_manifests("--values", example, "--values", more)))
+    assert len(pods) > 5
+    for pod in pods:
+        name, spec = pod["metadata"]["labels"]["app.kubernetes.io/component"], pod["spec"]
+        assert spec["priorityClassName"] == "telco", name
+        assert {"podAffinity", "nodeAffinity"} & spec["affinity"].keys(), name
+        for container in spec["containers"]:
+            if container["name"] in BUNDLED:
+                continue
+            environment = {one["name"]: one.get("value") for one in container["env"]}
+            assert environment["HTTPS_PROXY"] == "http://proxy:3128", name
+            assert {"name": "truststore", "mountPath": "/etc/ssl/more", "readOnly": True} in container["volumeMounts"]
+            assert {"name": "truststore", "configMap": {"name": "truststore"}} in spec["volumes"], name
+
+
+def _cron_jobs(*arguments):
+    return {
+        m["metadata"]["name"]: m["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        for m in _of_kind("CronJob", *arguments)
+    }
+
+
+def test_the_tables_are_maintained_on_the_volume_and_node_of_their_job():
+    ((name, pod),) = _cron_jobs().items()
+    assert (name, pod["containers"][0]["args"]) == ("kappa-maintenance", ["archive", "maintain"])
+    (home,) = [volume for volume in pod["volumes"] if volume["name"] == "home"]
+    assert home["persistentVolumeClaim"] == {"claimName": "kappa-archive"}
+    (term,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "archive"
+
+    ((_, small),) = _cron_jobs("--set", "profile=small").items()
+    (home,) = [volume for volume in small["volumes"] if volume["name"] == "home"]
+    assert home["persistentVolumeClaim"] == {"claimName": "kappa-jobs"}
+
+
+def test_with_shared_storage_each_generation_is_maintained_wherever_it_is_and_saved():
+    shared = ("--set", "storage.existingClaim=kappa", "--set", "savepoints.enabled=true", "--set", "savepoints.keep=3")
+    whole = ("--set", "generations[0].name=v2", "--set", "generations[0].jobs={enrichment,statistics,detector,archive}")
+    found = _cron_jobs(*shared, *whole)
+    assert {*found} == {"kappa-maintenance", "kappa-savepoints", "kappa-v2-maintenance", "kappa-v2-savepoints"}
+    assert found["kappa-v2-savepoints"]["containers"][0]["args"] == ["savepoint", "rotate", "--keep=3"]
+    assert _environment(found["kappa-v2-maintenance"])["KAPPA_GENERATION"] == "v2"
+    assert not [name for name, pod in found.items() if "affinity" in pod]
+    without = _cron_jobs(*shared, "--set", "jobs.archive.enabled=false", "--set", "savepoints.enabled=false")
+    assert without == {}
+
+
+SECURED = (
+    "--set", "kafka.enabled=false", "--set", "kafka.bootstrap=k:9093", "--set", "kafka.security.protocol=SASL_SSL",
+    "--set", "kafka.security.username=kappa-indexer", "--set", "kafka.security.passwordSecret.name=pw",
+    "--set", "kafka.security.caSecret.name=ca", "--set", "kafka.security.clientSecret.name=own",
+)  # fmt: skip
+
+
+def test_keda_asks_as_the_indexer_does_for_all_of_its_topics():
+    keda = ("--set", "keda.enabled=true")
+    (scaled,) = _of_kind("ScaledObject", *SECURED, *keda)
+    triggers = scaled["spec"]["triggers"]
+    assert {one["metadata"]["topic"] for one in triggers} == {topic.name for topic in load_topics().indexed}
+    for one in triggers:
+        assert (one["metadata"]["sasl"], one["metadata"]["tls"]) == ("scram_sha512", "enable")
+        assert one["authenticationRef"] == {"name": "kappa-kafka"}
+    (identity,) = _of_kind("TriggerAuthentication", *SECURED, *keda)
+    secrets = {one["parameter"]: (one["name"], one["key"]) for one in identity["spec"]["secretTargetRef"]}
+    assert secrets == {"ca": ("ca", "ca.crt"), "cert": ("own", "user.crt"), "key": ("own", "user.key")}
+    environment = _environment(_deployments(*SECURED)["kappa-indexer"])
+    assert {one["name"] for one in identity["spec"]["env"]} <= environment.keys()
+    assert _of_kind("TriggerAuthentication", *keda) == []
+
+
+def test_the_dashboard_is_where_grafanas_sidecar_looks():
+    (found,) = [
+        one
+        for one in _of_kind("ConfigMap", "--set", "grafanaDashboards.enabled=true")
+        if one["metadata"]["labels"].get("grafana_dashboard") == "1"
+    ]
+    board = (CHART / "files" / "dashboards" / "chain.json").read_text()
+    assert json.loads(found["data"]["kappa-chain.json"]) == json.loads(board)
+
+
+def test_the_alert_of_pending_pods_is_about_the_releases_own():
+    (rules,) = _of_kind("PrometheusRule", "--set", "prometheusRule.enabled=true", "--set", "fullnameOverride=telco")
+    (pending,) = [one for one in rules["spec"]["groups"][0]["rules"] if one["alert"] == "KappaPodPending"]
+    assert 'namespace="kappa", pod=~"telco-.*"' in pending["expr"]

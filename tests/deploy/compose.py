@@ -80,7 +80,7 @@ class Stack:
         """How many series each of Grafana's queries finds on Prometheus; raises if one, or an alert, is in error."""
         self.compose("--profile", "dashboards", "up", "-d", "--no-deps", "prometheus")
         port = self.compose("port", "prometheus", "9090").strip().rpartition(":")[2]
-        panels = json.loads(Path("infra/grafana/dashboards/chain.json").read_text())["panels"]
+        panels = json.loads(Path("charts/kappa/files/dashboards/chain.json").read_text())["panels"]
         queries = {
             f"{panel['title']}: {one['legendFormat']}": one["expr"] for panel in panels for one in panel["targets"]
         }

@@ -74,7 +74,8 @@ client = connect(settings.kafka_bootstrap)
 groups = (group.group_id for group in client.list_consumer_groups().result().valid)
 left = [name for name in client.list_topics().topics if name.endswith(".v2")]
 left += [name for name in groups if name.startswith("kappa.v2.")]
-left += [name for name in elasticsearch(settings).indices.get(index="kappa-*") if name.endswith("-v2")]
+indices = elasticsearch(settings).indices.get(index="kappa-*")
+left += [name for name in indices if name.partition(".")[0].endswith("-v2")]
 left += [str(path) for path in settings.home.glob("*/v2")]
 print(json.dumps(left))
 """

@@ -1,4 +1,30 @@
-{{/* What all our pods have. Takes (dict "root" . "component" ... "generation" ...). */}}
+{{/* On which nodes a pod may be, and what it may displace. Takes (dict "root" .) and maybe "beside", as kappa.pod. */}}
+{{- define "kappa.placement" -}}
+{{- with .root.Values.nodeSelector }}
+nodeSelector: {{ toJson . }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations: {{ toJson . }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- if .beside }}
+affinity:
+  podAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      - topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            {{- include "kappa.selector" .beside | nindent 12 }}
+{{- else if .root.Values.affinity }}
+affinity:
+  {{- toYaml .root.Values.affinity | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* What all our pods have. Takes (dict "root" . "component" ... "generation" ...), and maybe "beside": the scope of a pod
+     whose ReadWriteOnce volume this one mounts, too, so that both must be on one node. */}}
 {{- define "kappa.pod" -}}
 {{- $isSpark := dig .component "driverMemory" "" .root.Values.jobs -}}
 {{- if $isSpark -}}
@@ -19,12 +45,7 @@ securityContext:
   fsGroup: 10001
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: {type: RuntimeDefault}
-{{- with .root.Values.nodeSelector }}
-nodeSelector: {{ toJson . }}
-{{- end }}
-{{- with .root.Values.tolerations }}
-tolerations: {{ toJson . }}
-{{- end }}
+{{- include "kappa.placement" . }}
 topologySpreadConstraints:
 {{- if .root.Values.topologySpreadConstraints }}
   {{- toYaml .root.Values.topologySpreadConstraints | nindent 2 }}
@@ -151,6 +172,9 @@ securityContext:
 {{- if .root.Values.indicesFile }}
 - {name: KAPPA_INDEXER_INDICES, value: /etc/kappa/map/indices.yaml}
 {{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Secrets that are files as they are, by the folder below /etc/kappa, as JSON. Takes the same. */}}
@@ -178,6 +202,9 @@ securityContext:
 {{- if or .root.Values.topicsMap .root.Values.indicesFile }}
 - {name: map, mountPath: /etc/kappa/map, readOnly: true}
 {{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "kappa.volumes" -}}
@@ -197,5 +224,8 @@ securityContext:
 {{- end }}
 {{- if or .root.Values.topicsMap .root.Values.indicesFile }}
 - {name: map, configMap: {name: {{ include "kappa.fullname" .root }}-topics}}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}

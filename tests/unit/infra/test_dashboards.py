@@ -11,10 +11,11 @@ from prometheus_client import REGISTRY
 
 import jobs.indexer.indexer
 import jobs.notifier.notifier
-import jobs.runtime.metrics  # noqa: F401 they register their metrics
+import jobs.runtime.metrics
+import jobs.runtime.surroundings  # noqa: F401 they register their metrics
 
 GRAFANA = Path("infra/grafana")
-DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
+DASHBOARDS = sorted(Path("charts/kappa/files/dashboards").glob("*.json"))
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
 
 

@@ -127,7 +127,7 @@ def test_a_generation_in_compose_has_every_service_and_waits_for_none(profile):
 
 
 def test_prometheus_asks_each_application():
-    (kappa, _) = _yaml("infra/prometheus/prometheus.yml")["scrape_configs"]
+    kappa, *_ = _yaml("infra/prometheus/prometheus.yml")["scrape_configs"]
     assert {*kappa["dns_sd_configs"][0]["names"]} == {*JOBS.applications(JOBS.names()), "jobs"}
 
 

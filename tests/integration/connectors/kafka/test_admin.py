@@ -4,7 +4,7 @@ import uuid
 
 from confluent_kafka import Producer
 
-from connectors.kafka.admin import TopicState, apply, compare, connect
+from connectors.kafka.admin import TopicState, apply, compare, connect, set_config, widen
 from infra.contract.topics import TopicMap, load_topics
 from tests.topics import with_changes
 
@@ -43,6 +43,24 @@ def test_a_difference_is_shown_and_not_changed(servers):
     assert apply(admin, changed) == expected
     assert compare(admin, changed) == expected
     assert {state.state for state in compare(admin, topics)} == {"same"}
+
+
+def test_what_loses_nothing_is_applied_and_a_shorter_retention_is_left_to_a_person(servers):
+    admin = connect(servers.bootstrap)
+    topics = own(retention="7d", max_message_bytes=2_000_000)
+    apply(admin, topics)
+    name, days = topics["telemetry.syslog"].name, 86_400_000
+    longer = with_changes(topics, retention="9d", max_message_bytes=3_000_000, partitions=7)
+    states = {state.name: state for state in widen(admin, apply(admin, longer))}
+    assert states[name] == TopicState(name, "differs", {"partitions": ("7", "4")})
+    assert states[topics["inventory"].name] == TopicState(topics["inventory"].name, "changed")
+    assert {state.state for state in compare(admin, with_changes(longer, partitions=None))} == {"same"}
+
+    shorter = {"retention.ms": (str(7 * days), str(9 * days))}
+    back = with_changes(topics, max_message_bytes=3_000_000)
+    assert widen(admin, apply(admin, back))[0] == TopicState(name, "differs", shorter)
+    set_config(admin, {name: {"retention.ms": "-1"}})
+    assert widen(admin, apply(admin, longer))[0].differences["retention.ms"] == (str(9 * days), "-1")
 
 
 def test_a_misspelt_topic_is_not_made_by_writing_to_it(servers):
