@@ -158,9 +158,6 @@ def _commands(states: Iterable[TopicState], bootstrap: str) -> Iterator[str]:
     for state in states:
         if "retention.ms" in state.differences:
             declared, actual = state.differences["retention.ms"]
-            alter = (
-                f"kafka-configs --bootstrap-server {bootstrap} --alter --entity-type topics --entity-name {state.name}"
-            )
             yield (
                 f"{state.name}: the broker keeps it for {actual} ms, the map says {declared}: not changed, as that "
                 f"would delete records. To do it: kafka-configs --bootstrap-server {bootstrap} --alter "
