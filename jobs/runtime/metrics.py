@@ -95,7 +95,7 @@ NOTHING = Questions()  # of a process whose jobs answer none
 
 
 class MetricsServer:
-    """Serves `/metrics`, `/healthz`, `/readyz`, and what can be asked of the jobs' state on one port; a context manager.
+    """Serves `/metrics`, `/healthz`, `/readyz`, and what can be asked of the jobs' state; a context manager.
 
     `health` and `readiness` return None for yes (200), else the reason (503); by default what is healthy is ready.
     """

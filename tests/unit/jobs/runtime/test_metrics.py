@@ -79,7 +79,6 @@ def test_another_path_is_not_found(server):
     assert get(server, "/")[0] == 404
 
 
-<<<<<<< HEAD
 class Answering:
     """Answers by what is asked for."""
 
@@ -108,10 +107,7 @@ def test_what_is_asked_of_the_state_is_answered_as_json(query, status, answer):
         assert get(server, "/windows") == (404, "there are /metrics, /healthz, /state\n")
 
 
-def test_a_batch_shows_its_rates_state_and_lag():
-=======
 def test_a_batch_shows_its_rates_and_state():
->>>>>>> 0031054 (Health is progress in the log; lag by a thread of its own; an overtaken job ends with the count)
     observe_progress("job-p", "query-p", PROGRESS)
     observe_progress("job-p", "query-p", PROGRESS)
     of_query = {"job": "job-p", "query": "query-p"}
