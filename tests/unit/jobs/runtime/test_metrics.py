@@ -1,5 +1,6 @@
 """/metrics and /healthz, and how a micro-batch changes them."""
 
+import json
 import urllib.error
 import urllib.request
 
@@ -104,7 +105,7 @@ def test_what_is_asked_of_the_state_is_answered_as_json(query, status, answer):
     with MetricsServer(Settings(metrics_port=0), lambda: None, Answering()) as server:
         found = get(server, f"/state{query}")
         assert (found[0], json.loads(found[1])) == (status, answer)
-        assert get(server, "/windows") == (404, "there are /metrics, /healthz, /state\n")
+        assert get(server, "/windows") == (404, "there are /metrics, /healthz, /readyz, /state\n")
 
 
 def test_a_batch_shows_its_rates_and_state():
