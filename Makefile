@@ -106,6 +106,10 @@ test-fuzz: setup ## Send 200,000 bad records through enrichment and indexer: eac
 test-hostile: setup ## Poison every topic of the running chain in a hundred ways, and lead 100,000 names through 30 days: build/hostile.json, 40 minutes
 	$(BIN)/pytest tests/hostile --timeout 3600 $(TEST_ARGS)
 
+.PHONY: test-security
+test-security: setup tools ## Use a Kafka and an Elasticsearch that ask who one is: rights, refusals, quotas, keys; part of `make test`
+	$(BIN)/pytest tests/integration/security tests/charts/test_security.py $(TEST_ARGS)
+
 .PHONY: test-collectors
 test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/reference/collectors.md configures them
 	$(BIN)/pytest tests/integration/connectors/decoders $(TEST_ARGS)

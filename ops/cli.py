@@ -18,7 +18,7 @@ class Commands(LazyGroup):
         "settings": LazyCommand("ops.commands.settings", "List every setting with its value."),
         "infra": LazyCommand("ops.commands.infra", "Embedded Kafka and Elasticsearch: real servers, no containers."),
         "topics": LazyCommand("ops.commands.infra", "List, compare and create topics.", "topics_app"),
-        "acl": LazyCommand("ops.acl.cli", "The rights that each job and person needs in Kafka and Elasticsearch."),
+        "acl": LazyCommand("ops.acl.cli", "What each job and person may do in Kafka and Elasticsearch."),
         "inventory": LazyCommand("ops.commands.inventory", "Load and show the facts of machines."),
         "archive": LazyCommand("ops.commands.archive", "Maintain the Delta tables of the archive."),
         "detector": LazyCommand(

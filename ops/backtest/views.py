@@ -31,7 +31,7 @@ class Report(NamedTuple):
             "set": self.changes,
             "learned_from_unix_nano": self.found.first_unix_nano,
             "until_unix_nano": self.found.last_unix_nano,
-            "alerts": {name: len(alerts) for name, alerts in self.found.alerts.items()},
+            "alerted": {name: len(alerts) for name, alerts in self.found.alerts.items()},
             "same": self.comparison.same,
             "changes": [
                 {"kind": kind, "before": before and before._asdict(), "after": after and after._asdict()}

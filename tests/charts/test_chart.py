@@ -395,7 +395,12 @@ def test_keda_asks_as_the_indexer_does_for_all_of_its_topics():
         assert one["authenticationRef"] == {"name": "kappa-kafka"}
     (identity,) = _of_kind("TriggerAuthentication", *SECURED, *keda)
     secrets = {one["parameter"]: (one["name"], one["key"]) for one in identity["spec"]["secretTargetRef"]}
-    assert secrets == {"ca": ("ca", "ca.crt"), "cert": ("own", "user.crt"), "key": ("own", "user.key")}
+    assert secrets == {
+        "password": ("pw", "password"),
+        "ca": ("ca", "ca.crt"),
+        "cert": ("own", "user.crt"),
+        "key": ("own", "user.key"),
+    }
     environment = _environment(_deployments(*SECURED)["kappa-indexer"])
     assert {one["name"] for one in identity["spec"]["env"]} <= environment.keys()
     assert _of_kind("TriggerAuthentication", *keda) == []

@@ -50,7 +50,7 @@ def reach(network, pods, target, port):
 def test_the_bundled_servers_are_for_those_who_use_them(network):
     rules, pods = network(*LOCAL, *STANDARD)
     jobs = {"enrichment", "statistics", "detector", "archive", "indexer"}
-    others = {"toolbox", "topics", "simulator", "console", "test"}
+    others = {"toolbox", "topics", "simulator", "console", "maintenance", "test"}
     assert reach(rules, pods, pods["kafka"], 9092) == jobs | others
     assert reach(rules, pods, pods["elasticsearch"], 9200) == {"indexer", "toolbox", "console", "test"}
     for server, port in (("kafka", 9092), ("elasticsearch", 9200)):
@@ -115,7 +115,7 @@ def test_drivers_and_executors_speak_with_each_other_and_drivers_with_the_api(ne
     assert reach(rules, pods, pods["executor"], 7079) == drivers | {"executor"}
     assert reach(rules, pods, pods["detector"], 7078) == {"executor"}
     assert reach(rules, pods, OUTSIDE, 6443) == drivers
-    storage = {*drivers, "executor", "toolbox"}
+    storage = {*drivers, "executor", "toolbox", "maintenance"}
     assert reach(rules, pods, OUTSIDE, 9000) == storage  # the example's object store
     assert not rules.allows(pods["executor"], pods["executor"], 22)
 

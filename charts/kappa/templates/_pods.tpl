@@ -97,7 +97,7 @@ securityContext:
 
 {{/* The user of a component, as `kappa acl` names it. Takes (dict "root" . "component" "detector"). */}}
 {{- define "kappa.user" -}}
-{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" "console" "operator" -}}
+{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" "maintenance" "administrator" "savepoints" "administrator" "console" "operator" -}}
 {{ get $others .component | default .component }}
 {{- end -}}
 
@@ -172,7 +172,7 @@ securityContext:
 {{- if .root.Values.indicesFile }}
 - {name: KAPPA_INDEXER_INDICES, value: /etc/kappa/map/indices.yaml}
 {{- end }}
-{{- with .Values.extraEnv }}
+{{- with .root.Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -202,7 +202,7 @@ securityContext:
 {{- if or .root.Values.topicsMap .root.Values.indicesFile }}
 - {name: map, mountPath: /etc/kappa/map, readOnly: true}
 {{- end }}
-{{- with .Values.extraVolumeMounts }}
+{{- with .root.Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -225,7 +225,7 @@ securityContext:
 {{- if or .root.Values.topicsMap .root.Values.indicesFile }}
 - {name: map, configMap: {name: {{ include "kappa.fullname" .root }}-topics}}
 {{- end }}
-{{- with .Values.extraVolumes }}
+{{- with .root.Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}

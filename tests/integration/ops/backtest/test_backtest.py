@@ -97,7 +97,7 @@ def test_a_smaller_budget_leaves_out_the_faint_one(kappa, novelties, archive, mo
         *("--source", source),
     )
     assert (gone(report), report["same"]) == ([("gone", "vm-b")], 1)
-    assert report["alerts"] == {"before": 2, "after": 1}
+    assert report["alerted"] == {"before": 2, "after": 1}
     assert report["changes"][0]["before"]["time_unix_nano"] == (FIRST + FAINT) * SIZE
     assert report["learned_from_unix_nano"] == (FIRST + 100 - 72) * SIZE
 
