@@ -1,6 +1,7 @@
 """Answers to requests: the page of a view, its JSON, and what follows a form."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
 from io import StringIO
 from time import perf_counter
 from typing import Any
@@ -50,7 +51,7 @@ def html(page: Page, sources: Sources) -> Endpoint:
         try:
             view = page.read(sources, arguments)
         except SourceDown as error:
-            return message(request, 503, page.title, f"{error.source}: {error.reason}.", here)
+            return message(request, 503, page.title, f"{error.source}: {error.reason}.", here, feeds=page.feeds)
         except NotThere as error:
             return message(request, 404, page.title, str(error), here)
         except UserError as error:
@@ -135,9 +136,11 @@ async def who(request: Request) -> Response:
     return RedirectResponse(own_path(optional_text(form, "back")), 303)
 
 
-def message(request: Request, status: int, title: str, text: str, here: str = "") -> Response:
-    """A page that says one thing."""
-    return _rendered(request, "message", title, here=here, status=status, message=text)
+def message(
+    request: Request, status: int, title: str, text: str, here: str = "", *, feeds: Sequence[str] = ()
+) -> Response:
+    """A page that says one thing; with the `feeds` of what it stands for, it becomes that once it can be shown."""
+    return _rendered(request, "message", title, here=here, status=status, message=text, feeds=feeds)
 
 
 def _rendered(
@@ -152,6 +155,7 @@ def _rendered(
         "scheme": request.state.scheme,
         "csrf": token(request),
         "feeds": (),
+        "is_down": status == HTTPStatus.SERVICE_UNAVAILABLE,
         "address": own_path(f"{request.url.path}?{request.url.query}"),
         "notice": request.session.pop(NOTICE, None),
     }

@@ -114,8 +114,10 @@ function cellsNow() {
 }
 
 async function fetchCells() {
-  const view = await (await fetch(`/api/v1${location.pathname}${location.search}`)).json();
+  const answer = await fetch(`/api/v1${location.pathname}${location.search}`);
   const found = new Map();
+  if (!answer.ok) return found; // Elasticsearch is down
+  const view = await answer.json();
   [view.overall, ...view.lanes].forEach((lane, number) => {
     for (const cell of lane?.cells ?? []) found.set(`${number}/${cell.column}`, { ...cell, name: lane.name || "all" });
   });

@@ -3,6 +3,7 @@
 import { Idiomorph } from "./vendor/idiomorph-0.8.0.esm.js";
 
 const FEEDS = document.body.dataset.feeds;
+const IS_DOWN = "down" in document.body.dataset; // this page came without its view: a source was down
 const fresh = document.getElementById("fresh");
 let stream, isFetching, hasChanged;
 
@@ -36,10 +37,13 @@ async function refresh(redraw) {
   if (isFetching) return;
   isFetching = true;
   try {
+    let reason;
     while (hasChanged) {
       hasChanged = false;
-      await fetchPage();
+      reason = await fetchPage();
     }
+    dim(reason);
+    if (reason) return; // what was fresh, and when, stays
     redraw();
     say(`${new Date().toISOString().slice(11, 19)} UTC`, false);
   } catch {
@@ -49,11 +53,14 @@ async function refresh(redraw) {
   }
 }
 
+// Brings the page up to date; returns why that can't be done now, if a source is down.
 async function fetchPage() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const live = page.getElementById("live");
   if (!live) throw new Error("no page of the console");
+  if (answer.status === 503) return live.querySelector(".down").textContent;
+  if (IS_DOWN) location.reload();
   Idiomorph.morph(document.getElementById("live"), [...live.childNodes], { morphStyle: "innerHTML", callbacks });
 }
 
@@ -62,6 +69,14 @@ const callbacks = {
   beforeAttributeUpdated: (name) => name !== "open" && name !== "checked",
   beforeNodeMorphed: (element) => !element.matches?.("[data-drawn]"),
 };
+
+function dim(reason) {
+  if (IS_DOWN) return; // it says so already
+  const down = document.getElementById("down");
+  down.textContent = reason ?? "";
+  down.hidden = !reason;
+  document.body.classList.toggle("dim", Boolean(reason));
+}
 
 function say(text, isStale) {
   fresh.textContent = text;

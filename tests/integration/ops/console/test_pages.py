@@ -26,7 +26,10 @@ VIEWS = {
     "/control/suppress?machine=vm-1": "novelties of the last 7 days",
     "/rejected": "not_json",
     "/rejected/d1": "ff 6e 6f",
+    "/ask": "Which machines had the most novelties?",
+    "/ask?sql=SELECT+40%2B2+AS+answer": "42",
     "/generations": "promoted",
+    "/savepoints": "There are none.",
     "/who": "bears your name",
     "/none": "There is no page /none.",
 }
