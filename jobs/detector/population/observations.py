@@ -12,6 +12,8 @@ from jobs.detector.population.series import KnownSeries
 
 Record = Mapping[str, Any]
 
+LARGEST = 1e18  # what is greater counts as this, so that the square of any two values' difference is a float32
+
 
 class Observations(NamedTuple):
     """A window of some series: their rows, a metric's mean or a template's count, and how many samples made it."""
@@ -52,7 +54,7 @@ class ObservationReader:
         values = np.where([kind == "log" for kind in statistics["kind"]], samples, means)
         usable = np.isfinite(values)  # the first point of a counter has no rate yet
         rows = self.series.rows_of(machine, statistics, usable, record.get("part", 0))
-        return Observations(rows, values[usable], samples[usable])
+        return Observations(rows, np.clip(values[usable], -LARGEST, LARGEST), samples[usable])
 
     def _add_new(self, window: int) -> None:
         """All of a window at once, as each time copies the state of all."""

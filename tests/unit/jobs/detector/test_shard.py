@@ -93,6 +93,18 @@ SILENT = {"verdict": "silence", "observed": 30.0}
 HIGH = {"verdict": "anomaly", "kind": "metric", "series": "metric-0", "observed": 40.0, "expected": 10.0}
 
 
+@pytest.mark.parametrize("value", [1.7e308, -1e200, 1e30])
+def test_a_series_is_judged_on_after_a_value_beyond_all_measure(value: float) -> None:
+    change = {("vm-1", 40): [metric("metric-0", value), *usual("vm-1", 40)[1:]]} | with_metric(
+        "vm-1", range(150, 153), 60.0
+    )
+    state, novelties = fold(None, stream(153, change), SETTINGS)
+    found = [(seconds(one), one["series"]) for one in novelties if one["machine"] == "vm-1" and "series" in one]
+    assert (150, "metric-0") in found
+    _, arrays = unpack(state)
+    assert all(np.isfinite(column).all() for column in arrays.values() if column.dtype.kind == "f")
+
+
 @cache
 def eventful() -> tuple[tuple[bytes, ...], bytes, list[dict[str, object]]]:
     change = with_metric("vm-1", range(20, 24), 60.0) | {("vm-2", w): None for w in range(25, 33)}
