@@ -1,17 +1,20 @@
 """The HTML of the views: Jinja2 with everything escaped, and the formats of times, numbers and durations."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from ops.sql.csv_text import as_text
 
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 NOTHING = "–"  # noqa: RUF001
 SEVERITIES = ("trace", "debug", "info", "warning", "error", "fatal")
+_PARTS = re.compile(r"[^./,{=]+[./,{=]?|[./,{=]")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -31,6 +34,8 @@ def environment() -> Environment:
         "severity": severity,
         "cell": as_text,
         "size": size,
+        "soft": soft,
+        "unit": unit,
     }
     made.globals |= {one.__name__: one for one in (said_more, rule_query, link, summary, is_number, sparkline)}
     return made
@@ -92,6 +97,16 @@ def summary(series: Mapping[str, Any]) -> str:
 def severity(value: float | None) -> str:
     """OTLP's number of a severity as its name."""
     return SEVERITIES[min(max(int(value) - 1, 0) // 4, len(SEVERITIES) - 1)] if value else ""
+
+
+def soft(text: str) -> Markup:
+    """A name that may be broken behind its marks, where a line is too short for it."""
+    return Markup("<wbr>").join(escape(part) for part in _PARTS.findall(text))
+
+
+def unit(text: str | None) -> str:
+    """A unit of UCUM as people write it: without the braces of what is counted; nothing for a ratio."""
+    return "" if text in (None, "1") else str(text).replace("{", "").replace("}", "")
 
 
 def is_number(kind: str) -> bool:

@@ -11,6 +11,8 @@ import orjson
 from infra.errors import UserError
 
 LONGEST_SQL = 20_000  # characters
+# Arrow's own allocator takes hundreds of megabytes at once, used or not, and all that is taken counts for the limit.
+_ALLOCATOR = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def ask(sql: str, limits: Limits = Limits(), environment: dict[str, str] | None 
             input=question,
             capture_output=True,
             timeout=limits.seconds,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **_ALLOCATOR, **(environment or {})},
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -53,6 +53,10 @@ class Visitor:
             self.page.locator("#fresh", has_text="UTC").wait_for()
         return self.page
 
+    def rows(self, table="table"):
+        """The rows of the first such table of the page: texts by the heading of their column."""
+        return self.page.locator(table).first.evaluate(READ_TABLE)
+
     def text(self):
         """What the page says."""
         return self.page.locator("main").inner_text()
@@ -69,6 +73,12 @@ class Visitor:
     def close(self):
         self.context.close()
 
+
+READ_TABLE = """(table) => {
+  const names = [...table.tHead.rows[0].cells].map((cell) => cell.innerText.trim());
+  const texts = (row) => [...row.cells].map((cell, at) => [names[at], cell.innerText.trim()]);
+  return [...table.tBodies[0].rows].map((row) => Object.fromEntries(texts(row)));
+}"""
 
 # Of the page's own blocks: whether siblings cover each other, and whether the page is wider than the window.
 FIND_OVERLAPS = """() => {

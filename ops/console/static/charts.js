@@ -90,7 +90,7 @@ function common(element) {
     ...sizeOf(element),
     legend: { show: false },
     cursor: { sync: { key: "machine" }, y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
-    padding: [6, 8, 0, 0],
+    padding: [6, 24, 0, 0],
     axes: axes((_, at) => at.map(clock)),
     hooks: HOOKS,
   };

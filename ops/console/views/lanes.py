@@ -53,7 +53,9 @@ class Lanes:
         found = self._ask(rows | totals)
         lanes = _merged(self._lane(one) for field in self._fields for one in buckets(found(field), field))
         total = sum((found(field).get(f"of {field}") or {}).get("value", 0) for field in self._fields)
-        return [lane["name"] for lane in sorted(lanes, key=_ORDER[sort])[begin:wanted]], max(total, len(lanes))
+        # Of few they are counted; of many, which two fields may have in common, it is about so many.
+        total = len(lanes) if len(lanes) < wanted else max(total, len(lanes))
+        return [lane["name"] for lane in sorted(lanes, key=_ORDER[sort])[begin:wanted]], total
 
     def drawn(self, names: Sequence[str], sort: str) -> list[View]:
         """The lanes of these names, with their cells."""

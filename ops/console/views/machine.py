@@ -19,7 +19,7 @@ STEPS = 120  # points of a series
 DRAWN = 24  # series, those with novelties first
 NOVELTIES = 100
 PEERS = ("role", "hypervisor", "site", "tenant")  # places that peers share
-AROUND = 3_600_000  # ms before and after a novelty that is looked at
+AROUND = 1_800_000  # ms before and after a novelty that is looked at
 _NOVELTY = (
     *("verdict", "kind", "series", "started", "ended", "score", "observed", "expected", "expected_low"),
     *("expected_high", "unit", "text", "feedback", "statistic"),
@@ -43,7 +43,7 @@ def machine(sources: Sources, arguments: Mapping[str, str]) -> View:
         raise NotThere(f"There is no machine {name}.")
     end = newest["@timestamp"] if newest else max(one["started"] for one in novelties)
     about = next((one for one in novelties if one["id"] == arguments.get("novelty")), None)
-    span = span_of(_around(about, arguments), end, STEPS)
+    span = span_of(_around(about, arguments, int(end)), end, STEPS)
     facts = {fact: newest[fact] for fact in FACTS if newest and newest.get(fact)}
     down: list[View] = []
     return {
@@ -111,12 +111,13 @@ def _novelty(identity: str, document: Mapping[str, Any]) -> View:
     return {"id": identity, **{name: document.get(name) for name in _NOVELTY}, "contributors": contributors}
 
 
-def _around(novelty: View | None, arguments: Mapping[str, str]) -> Mapping[str, str]:
-    """The arguments, with a span around a novelty unless they say which."""
+def _around(novelty: View | None, arguments: Mapping[str, str], newest: int) -> Mapping[str, str]:
+    """The arguments, with a span around a novelty, up to what is `newest`, unless they say which."""
     if novelty is None or any(arguments.get(name) for name in ("span", "from", "to")):
         return arguments
-    end = (novelty["ended"] or novelty["started"]) + AROUND
-    return {**arguments, "from": str(max(0, novelty["started"] - AROUND)), "to": str(end)}
+    begun = novelty["started"]
+    end = max(begun + 1, min((novelty["ended"] or newest) + AROUND, newest))
+    return {**arguments, "from": str(max(0, begun - AROUND)), "to": str(end)}
 
 
 def _shown(sources: Sources, name: str, span: Span, what: tuple[str, View | None, list[View]]) -> list[View]:

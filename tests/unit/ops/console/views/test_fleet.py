@@ -195,3 +195,10 @@ def test_what_telemetry_says_is_escaped(browser, answer):
     page = browser.get("/fleet").text
     assert ESCAPED in page
     assert "<script>" not in page
+
+
+def test_a_long_name_is_cut_and_a_reader_of_the_screen_has_both(browser, answer):
+    answer(lane("a" * 40, 1, 9.0, cell(3, 9.0, "silence")))
+    page = browser.get("/fleet").text
+    assert f'aria-label="{"a" * 27}… ({"a" * 40}): 1 novelties, strongest score 9"' in page
+    assert f">{'a' * 27}…</text>" in page

@@ -125,7 +125,7 @@ def test_a_novelty_is_shown_with_its_contributors_on_one_axis_around_its_time(br
     sources.found = {"novelties": hits(("n1", NOVELTY | {"contributors": [share], "ended": END - 9 * STEP}))}
     view = browser.get("/api/v1/fleet/vm-1?novelty=n1").json()
     assert [found["series"] for found in view["series"]] == ["cpu", "a.disk"]
-    assert view["start"] <= NOVELTY["started"] - 3_500_000 < NOVELTY["started"] < view["end"]
+    assert view["start"] <= NOVELTY["started"] - 1_750_000 < NOVELTY["started"] < view["end"]
     page = browser.get("/fleet/vm-1?novelty=n1").text
     assert '<meter min="0" max="1" value="0.25"' in page
     assert '<tr id="n-n1" aria-current="true">' in page

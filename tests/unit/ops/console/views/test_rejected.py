@@ -34,7 +34,7 @@ def test_dead_letters_are_counted_by_stage_and_code(browser, one):
     page = browser.get("/rejected").text
     assert '<a href="/rejected?stage=enrichment&amp;code=not_json">not_json</a>' in page
     assert "unexpected character at 4" in page
-    assert "telemetry.syslog/2/1734" in page
+    assert "telemetry.<wbr>syslog/<wbr>2/<wbr>1734" in page
 
 
 def test_those_of_a_stage_and_code_are_chosen_by_the_address(browser, sources, one):

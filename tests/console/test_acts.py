@@ -1,0 +1,216 @@
+"""What people do in the console's pages, until its effect is there: in the chain, and in the page."""
+
+import time
+
+from playwright.sync_api import expect
+
+from infra.contract.watermarks import is_watermark
+from jobs.enrichment.inventory import history, read_facts
+from ops.replay.registry import Registry
+from ops.replay.run import running
+from tests.console.house import UNIT
+from tests.waiting import until
+
+EFFECT_SECONDS = 300.0
+COMMAND_SECONDS = 600.0  # of a command that starts Spark
+WHO = "grace"
+
+
+def open_novelty(house, machine):
+    """An open novelty of a machine, as it is indexed."""
+    query = {"bool": {"filter": [{"term": {"machine": machine}}], "must_not": [{"exists": {"field": "ended"}}]}}
+    return next(iter(house.documents("novelties", query=query)), None)
+
+
+def document(house, kind, identity):
+    (found,) = house.documents(kind, query={"ids": {"values": [identity]}})
+    return found
+
+
+def said_last(visitor):
+    """The newest row of the history of what people said."""
+    visitor.open("/control")
+    return visitor.rows("table:has(th:text('More'))")[0]
+
+
+def test_people_say_their_name(visitor, report):
+    page = visitor.open("/chain")
+    page.locator(".person a").click()
+    page.get_by_label("Name").fill(WHO)
+    page.get_by_role("button", name="Act under this name").click()
+    page.wait_for_url("**/chain")
+    expect(page.locator(".person")).to_contain_text(f"{WHO} operator")
+    report.checked("who", "the name that was given")
+
+
+def named(visitor):
+    """Give this browser's person the name."""
+    page = visitor.open("/who")
+    page.get_by_label("Name").fill(WHO)
+    page.get_by_role("button", name="Act under this name").click()
+    page.wait_for_url("**/chain")
+
+
+def test_feedback_ends_a_novelty(visitor, house, report):
+    named(visitor)
+    novelty = until(lambda: open_novelty(house, "vm-17"), EFFECT_SECONDS, "something is open on vm-17")
+    page = visitor.open(f"/fleet/vm-17?novelty={novelty['_id']}")
+    row = page.locator(f"tr#n-{novelty['_id']}")
+    expect(row).to_contain_text("open")
+    row.get_by_role("button", name="Not anomalous").click()
+    begun = time.monotonic()
+    expect(page.locator(".notice")).to_contain_text("this is normal on vm-17")
+    until(lambda: document(house, "novelties", novelty["_id"]).get("ended"), EFFECT_SECONDS, "the novelty ends")
+    ended = document(house, "novelties", novelty["_id"])
+    assert (ended["feedback"], f"{WHO} says that this is normal" in ended["text"]) == ("not-anomalous", True)
+    expect(row).to_contain_text("not anomalous", timeout=30_000)
+    report.acted("feedback", "the novelty has ended, and says who said so", time.monotonic() - begun)
+    said = said_last(visitor)
+    assert (said["Who"], said["Action"], said["Machines"]) == (WHO, "feedback", "vm-17")
+    report.checked("control", "the history has who, what and where")
+
+
+def test_a_rule_ends_what_it_matches_as_it_was_previewed(visitor, house, report):
+    named(visitor)
+    novelty = until(lambda: open_novelty(house, "vm-20"), EFFECT_SECONDS, "vm-20 is silent")
+    page = visitor.open("/control/suppress?machine=vm-20")
+    known = [one for one in house.documents("novelties") if one["machine"] == "vm-20"]
+    expect(page.locator(".verdict strong")).to_have_text(str(len(known)))
+    report.checked("suppress", "the preview has as many novelties as the rule would have hidden")
+    page.get_by_role("button", name="Suppress these from now on").click()
+    begun = time.monotonic()
+    expect(page.locator(".notice")).to_contain_text("holds.")
+    until(lambda: document(house, "novelties", novelty["_id"]).get("ended"), EFFECT_SECONDS, "the silence ends")
+    assert "suppressed by rule" in document(house, "novelties", novelty["_id"])["text"]
+    report.acted("suppress", "the novelty that the rule matches has ended", time.monotonic() - begun)
+    page = visitor.open("/control")
+    page.get_by_role("button", name="Allow again").click()
+    expect(page.locator(".notice")).to_contain_text("is over.")
+    report.acted("allow", "the rule is over", 0)
+
+
+def test_a_rejected_record_arrives_after_its_cause_is_mended_and_it_is_retried(visitor, house, report):
+    house.send_line(machine="vm-01", name="retried", value=4711.0, unit=UNIT)
+    page = visitor.open("/rejected?code=unit_too_long")
+    expect(page.locator("tbody tr")).to_have_count(1, timeout=EFFECT_SECONDS * 1000)
+    enrichment = house.jobs["enrichment"]
+    enrichment.stop()
+    enrichment.extra = {"KAPPA_ENRICHMENT_UNIT_BYTES": "200"}
+    enrichment.start()
+    named(visitor)
+    page = visitor.open("/rejected?code=unit_too_long")
+    page.locator("tbody input[type=checkbox]").check()
+    page.get_by_role("button", name="Retry the chosen ones").click()
+    begun = time.monotonic()
+    expect(page.locator(".notice")).to_contain_text("Retried: 1 sent; 0 were sent before")
+    until(lambda: "retried" in str(_units(house)), EFFECT_SECONDS, "the record is in events", pause=5)
+    report.acted("retry", "the rejected record is in events", time.monotonic() - begun)
+
+
+def _units(house):
+    return [one for one in house.records("events") if not is_watermark(one) and UNIT in str(one)]
+
+
+def test_a_retired_machine_is_gone(visitor, house, report):
+    named(visitor)
+    page = visitor.open("/fleet/vm-new")
+    page.locator("details.panel summary").click()
+    page.get_by_label("Type its name").fill("vm-new")
+    page.get_by_role("button", name="Retire it now").click()
+    begun = time.monotonic()
+    expect(page.locator(".notice")).to_contain_text("vm-new is retired")
+    (fact,) = history(read_facts(house.settings.kafka_bootstrap, "inventory")["vm-new"].values())[-1:]
+    assert fact["valid_to"] is not None
+    report.acted("retire", "the inventory says until when it was there", time.monotonic() - begun)
+    said = said_last(visitor)
+    assert (said["Who"], said["Action"], said["Machines"]) == (WHO, "retire", "vm-new")
+
+
+def test_a_series_is_learned_anew(visitor, house, report):
+    named(visitor)
+    page = visitor.open("/control")
+    form = page.locator("#reset form")
+    form.get_by_label("Machines").fill("vm-09")
+    form.get_by_label("Series").fill("system.memory*")
+    form.get_by_role("button", name="Reset").click()
+    expect(page.locator(".notice")).to_contain_text("learned anew")
+    said = said_last(visitor)
+    assert (said["Action"], said["Machines"], said["Series"]) == ("reset", "vm-09", "system.memory*")
+    report.acted("reset", "it is in the history that a replay repeats", 0)
+
+
+def test_a_savepoint_is_taken(visitor, house, report):
+    named(visitor)
+    page = visitor.open("/savepoints")
+    page.get_by_label("Name").fill("monday")
+    page.get_by_label("Job").select_option("statistics")
+    page.get_by_role("button", name="Take it").click()
+    begun = time.monotonic()
+    done = page.locator("tr", has_text="savepoint create monday")
+    expect(done).to_contain_text("done", timeout=COMMAND_SECONDS * 1000)
+
+    def listed():
+        visitor.open("/savepoints")
+        return [row for row in visitor.rows() if row.get("Name") == "monday"]
+
+    (row,) = until(listed, 60, "the savepoint is listed", pause=5)
+    assert row["Jobs"] == "statistics"
+    report.acted("savepoint", "it is listed", time.monotonic() - begun)
+    report.checked("savepoints", "the one that was taken")
+
+
+def test_readers_are_switched_to_a_replay_and_back(visitor, house, report):
+    """Start, compare, promote, roll back, drop; all of it in the page."""
+    named(visitor)
+    page = visitor.open("/generations")
+    page.get_by_text("Start a replay…").click()
+    page.get_by_label("Name", exact=True).fill("v2")
+    page.get_by_label("Settings").fill("detector.alarms_per_day=50")
+    page.get_by_role("button", name="Start", exact=True).click()
+    begun = time.monotonic()
+    row = page.locator("tr#g-v2")
+    expect(row).to_contain_text("detector.alarms_per_day=50", timeout=COMMAND_SECONDS * 1000)
+    expect(row).to_contain_text("caught up", timeout=COMMAND_SECONDS * 1000)
+    report.acted("start", "the replay has caught up", time.monotonic() - begun)
+    report.checked("generations", "a replay with its settings, its progress and its state")
+
+    row.get_by_role("button", name="Compare with live").click()
+    operation = page.locator("tr", has_text="replay diff live v2")
+    operation.get_by_role("link").click(timeout=COMMAND_SECONDS * 1000)
+    compared = {row["Topic"]: row for row in visitor.rows()}
+    assert {"novelties", "incidents"} <= compared.keys()
+    report.checked("difference", "as many records of each topic as the comparison has counted")
+
+    page = visitor.open("/generations")
+    row.get_by_text("Promote…").click()
+    begun = time.monotonic()
+    row.get_by_role("button", name="Promote v2").click()
+    expect(page.locator("h1 .tag")).to_have_text("v2", timeout=COMMAND_SECONDS * 1000)
+    until(lambda: _generation_of_readers(house) == {"v2"}, COMMAND_SECONDS, "the aliases are switched", pause=2)
+    report.acted("promote", "readers see the documents of v2", time.monotonic() - begun)
+    visitor.open("/fleet?span=6h")
+    expect(page.locator("#heat")).to_contain_text("vm-17")
+
+    page = visitor.open("/generations")
+    expect(page.locator("tr", has_text="replay promote v2")).to_contain_text("done", timeout=COMMAND_SECONDS * 1000)
+    begun = time.monotonic()
+    page.get_by_role("button", name="Roll back to live").click()
+    until(lambda: _generation_of_readers(house) == {"live"}, COMMAND_SECONDS, "the aliases are back", pause=2)
+    report.acted("rollback", "readers see the documents of live", time.monotonic() - begun)
+
+    house.end_replay("v2")
+    page = visitor.open("/generations")
+    expect(page.locator("tr", has_text="replay rollback")).to_contain_text("done", timeout=COMMAND_SECONDS * 1000)
+    row.get_by_text("Drop…").click()
+    row.get_by_label("Type its name").fill("v2")
+    begun = time.monotonic()
+    row.get_by_role("button", name="Drop v2").click()
+    expect(row).to_contain_text("dropped", timeout=COMMAND_SECONDS * 1000)
+    assert running(house.settings.model_copy(update={"generation": "v2"})) is None
+    assert Registry.read(house.settings.kafka_bootstrap).find("v2").state == "dropped"
+    report.acted("drop", "the generation is dropped", time.monotonic() - begun)
+
+
+def _generation_of_readers(house):
+    names = house.elasticsearch().indices.get_alias(name="kappa-novelties")
+    return {name.partition(".")[0].removeprefix("kappa-novelties-") for name in names}
