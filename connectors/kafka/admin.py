@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
     TopicMetadata,
 )
@@ -21,6 +22,7 @@ from infra.contract.topics import Topic
 from infra.errors import UserError
 
 TIMEOUT_SECONDS = 15.0
+LEADER_TIMEOUT_SECONDS = 60.0  # a broker on a busy machine takes seconds to open the logs of a hundred partitions
 GROWING = ("retention.ms", "max.message.bytes")  # a larger value loses nothing
 
 
@@ -159,6 +161,7 @@ def _create(admin: AdminClient, topics: list[Topic]) -> None:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
     _await(admin, {topic.name for topic in topics})
+    _await_leaders(admin, topics)
 
 
 def _await(admin: AdminClient, names: set[str]) -> None:
@@ -168,3 +171,31 @@ def _await(admin: AdminClient, names: set[str]) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"topic {min(missing)!r}: was created, but the broker does not show it; is it healthy?")
         time.sleep(0.1)
+
+
+def _await_leaders(admin: AdminClient, topics: list[Topic]) -> None:
+    """Returns once every partition is served by its leader, which is seconds later on a busy broker.
+
+    Before that, a producer loses its first record: the leader refuses the batch of sequence 0, takes that of
+    sequence 1, and refuses the first one's second attempt as older; librdkafka then reports it as delivered.
+    """
+    wanted = {
+        TopicPartition(topic.name, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        for topic in topics
+        for partition in range(topic.partitions)
+    }
+    deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
+    while unserved := _unanswered(admin, wanted):
+        if time.monotonic() > deadline:
+            raise UserError(f"topic {unserved!r}: was created, but a partition has no leader; are the brokers healthy?")
+        time.sleep(0.1)
+
+
+def _unanswered(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> str | None:
+    """A topic with a partition whose leader does not answer, if there is one."""
+    for partition, answer in admin.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS).items():
+        try:
+            answer.result()
+        except KafkaException:
+            return str(partition.topic)
+    return None

@@ -14,7 +14,7 @@ import psutil
 STOP_SECONDS = 120.0
 KAPPA = (sys.executable, "-m", "ops.cli")
 # What an outage of the broker makes a starting job say; starting again is then right.
-OUTAGE = "no broker answers"
+OUTAGE = "broker answers"  # none does
 
 
 def session_of(leader: int) -> list[psutil.Process]:
