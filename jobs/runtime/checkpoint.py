@@ -8,8 +8,10 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from infra.contract.offsets import Offsets
+from infra.contract.offsets import Offsets, from_nested
 from jobs.runtime.offset_log import OffsetLogEntry
+
+WRITTEN = "written.json"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,13 @@ class Checkpoint:
     def end_offsets(self, batch_id: int) -> Offsets:
         """Where batch `batch_id` ends, over all Kafka sources of the query."""
         return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).offsets()
+
+    def written(self) -> Offsets:
+        """Up to where of its input this job has written the results before it was put back to an older state.
+
+        `kappa savepoint restore` notes that here; empty of a checkpoint that was never put back.
+        """
+        return from_nested(json.loads(self._read(WRITTEN))) if self._exists(WRITTEN) else {}
 
     def pinned(self, name: str, lines: list[str]) -> list[str]:
         """What the file `name` in this checkpoint says; a checkpoint that has none gets it, if no query has begun."""

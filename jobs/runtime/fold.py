@@ -18,9 +18,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from infra.contract.offsets import Partition
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_placement import salted
-from jobs.runtime.shard_state import Input, Opener, Output
+from jobs.runtime.shard_state import Input, Opener, Output, ShardState
 from jobs.runtime.state_cache import Cached, Caches, Place, of_this_worker
 
 PARTS = "parts"  # the state variable that holds a shard's
@@ -33,14 +34,21 @@ _OUTPUT = (
 )
 
 
-def fold_partitions(frame: DataFrame, opener: Opener, caches: Caches = of_this_worker) -> DataFrame:
-    """Fold a stream of Kafka rows shard by shard; columns as in `_OUTPUT`."""
-    return _folded(frame, _Shards(opener, caches), F.col("partition"))
+def fold_partitions(
+    frame: DataFrame, opener: Opener, caches: Caches = of_this_worker, written: Mapping[Partition, int] = {}
+) -> DataFrame:
+    """Fold a stream of Kafka rows shard by shard; columns as in `_OUTPUT`.
+
+    What follows from records before the offsets `written` goes into the state alone: it was written before.
+    """
+    return _folded(frame, _Shards(opener, caches, written), F.col("partition"))
 
 
-def fold_topic(frame: DataFrame, opener: Opener, caches: Caches = of_this_worker) -> DataFrame:
+def fold_topic(
+    frame: DataFrame, opener: Opener, caches: Caches = of_this_worker, written: Mapping[Partition, int] = {}
+) -> DataFrame:
     """The same of all partitions at once, for a topic of few records: only the order within each is the log's."""
-    return _folded(frame, _Shards(opener, caches), F.lit(0))
+    return _folded(frame, _Shards(opener, caches, written), F.lit(0))
 
 
 def _folded(frame: DataFrame, shards: "_Shards", shard: Column) -> DataFrame:
@@ -59,8 +67,8 @@ class _Shards(StatefulProcessor):
     machine has folded the shard since, or what was done here was not kept.
     """
 
-    def __init__(self, opener: Opener, caches: Caches) -> None:
-        self.opener, self.caches = opener, caches
+    def __init__(self, opener: Opener, caches: Caches, written: Mapping[Partition, int] = {}) -> None:
+        self.opener, self.caches, self.written = opener, caches, written
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of a task's shards."""
@@ -85,7 +93,9 @@ class _Shards(StatefulProcessor):
         before = cache.take(place, version) or Cached(self._stored() if version else {})
         with _no_search_for_cycles():
             state = before.state or self.opener(before.parts or None)
-            outputs = [output for piece in batch.in_pieces() for output in state.feed(piece)]
+            before_written, fresh = batch.parted(self.written)
+            _feed(state, before_written)
+            outputs = _feed(state, fresh)
             after = self._store(before.parts, state.dump())
         version = _following(version, batch)
         self.version.update((version,))
@@ -106,6 +116,10 @@ class _Shards(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _feed(state: ShardState, batch: Input) -> list[Output]:
+    return [output for piece in batch.in_pieces() for output in state.feed(piece)] if batch.offsets else []
 
 
 def _following(version: str, batch: Input) -> str:

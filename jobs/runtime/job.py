@@ -211,12 +211,13 @@ class Fold:
 
     def queries(self, job: Job, context: Context) -> list[Query]:
         """One query with the name of the job; it writes to the first of its topics unless a record names another."""
+        checkpoint = Checkpoint(context.spark, context.settings.checkpoint_of(job.name))
         if self.check:
-            self.check(context, Checkpoint(context.spark, context.settings.checkpoint_of(job.name)))
+            self.check(context, checkpoint)
         ((source, read),) = self.sources(job, context.topics).items()
         rows = context.stream(source, read)
         fold = fold_topic if self.whole_topic else fold_partitions
-        folded = fold(rows, self.opener(context.own, context.topics))
+        folded = fold(rows, self.opener(context.own, context.topics), written=checkpoint.written())
         names = {key: context.topics[key].name for key in job.writes}
         records = to_records(folded, names, same_partition=not self.whole_topic)
         questions = self.questions(context.own)

@@ -4,20 +4,22 @@ A partition of a topic is a shard. Its state is opened from packed parts, fed wi
 the order of its log, and dumped again. The runtime (`jobs.runtime.fold`) decides when it does which.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
-from typing import NamedTuple, Protocol
+from itertools import compress, pairwise, repeat
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import orjson
 
 from infra.contract import dead_letters
 from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
+from infra.contract.offsets import Partition
 from infra.contract.watermarks import watermark_value
 from jobs.runtime.packed_state import Parts
 
 PIECE_BYTES = 32 * 2**20  # of records, which take more while they are folded
+_COLUMNS = ("offsets", "values", "partitions", "timestamps")
 LATEST_MILLI = 7_258_118_400_000  # the year 2200: no record has a later time, so that sums of times fit into 64 bits
 
 
@@ -51,7 +53,20 @@ class Input:
 
     def part(self, begin: int, end: int) -> "Input":
         """Its records from `begin` to before `end`."""
-        columns = {name: getattr(self, name)[begin:end] for name in ("offsets", "values", "partitions", "timestamps")}
+        columns = {name: getattr(self, name)[begin:end] for name in _COLUMNS}
+        return replace(self, **columns)
+
+    def parted(self, written: Mapping[Partition, int]) -> tuple["Input", "Input"]:
+        """Its records before these offsets of the topic's partitions, and those after them."""
+        if not written:
+            return self.part(0, 0), self
+        partitions = self.partitions or [self.shard] * len(self.offsets)
+        bounds = [written.get((self.topic, partition), 0) for partition in partitions]
+        before = np.asarray(self.offsets, dtype=np.int64) < np.asarray(bounds, dtype=np.int64)
+        return self._chosen(before), self._chosen(~before)
+
+    def _chosen(self, mask: np.ndarray) -> "Input":
+        columns: dict[str, Any] = {name: list(compress(getattr(self, name), mask)) for name in _COLUMNS}
         return replace(self, **columns)
 
     def in_pieces(self, piece_bytes: int = PIECE_BYTES) -> Iterator["Input"]:

@@ -23,7 +23,7 @@ from ops.replay.progress import CatchUp, Progress, Watched
 from ops.replay.registry import Generation, Registry, write
 from ops.replay.restore import create_topics
 from ops.savepoints import savepoints
-from ops.savepoints.savepoints import Savepoint
+from ops.savepoints.saved import Savepoint
 
 POLL_SECONDS = 1.0
 FOR_EVER = "-1"

@@ -70,17 +70,36 @@ def _check_names(files: Collection[str]) -> None:
 
 def write(file: Path, store: Store, manifest: Callable[[Contents], bytes]) -> None:
     """Write the files of a savepoint's folder, after the manifest that is made of their list."""
-    contents = Contents(files={name: _listed(store, name) for name in store.names() if name != MANIFEST})
+    contents = listed(store)
     head = manifest(contents)
     try:
         with tarfile.open(file, "w:gz", format=tarfile.USTAR_FORMAT) as archive:
             archive.addfile(_header(MANIFEST, len(head)), io.BytesIO(head))
-            for name, listed in contents.files.items():
+            for name, one in contents.files.items():
                 with store.open(name) as stream:
-                    archive.addfile(_header(name, listed.bytes), stream)
+                    archive.addfile(_header(name, one.bytes), stream)
     except BaseException:
         file.unlink(missing_ok=True)
         raise
+
+
+def listed(store: Store) -> Contents:
+    """The files of a savepoint's folder, each read whole."""
+    return Contents(files={name: _listed(store, name) for name in store.names() if name != MANIFEST})
+
+
+def verify(store: Store, contents: Contents) -> None:
+    """Read each file of a savepoint's folder. Raises UserError if one is missing, or isn't what it was."""
+    for name, expected in contents.files.items():
+        try:
+            found = _listed(store, name)
+        except FileNotFoundError:
+            raise UserError(f"{store.path}/{name}: is gone; take another savepoint, or import it again") from None
+        if found != expected:
+            raise UserError(
+                f"{store.path}/{name}: has {found.bytes:,} bytes with the SHA-256 {found.sha256}; {MANIFEST} says "
+                f"{expected.bytes:,} with {expected.sha256}: take another savepoint, or import it again"
+            )
 
 
 def _listed(store: Store, name: str) -> Listed:

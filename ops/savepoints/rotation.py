@@ -1,6 +1,6 @@
-"""Savepoints that are taken by a schedule: one of each job, of which only the newest are kept."""
+"""Savepoints that are taken by a schedule, of each job or of all at once: only the newest are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import structlog
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.savepoints import savepoints
-from ops.savepoints.savepoints import Savepoint
+from ops.savepoints.saved import ChainSavepoint, Savepoint
 from ops.savepoints.store import Store
 
 PREFIX = "auto."
@@ -22,7 +22,7 @@ def rotate(jobs: Sequence[str], keep: int, settings: Settings, spark: SparkSessi
 
     A job that can't be saved now, as it has done no batch yet, is logged and keeps those that it has.
     """
-    taken = []
+    taken: list[Savepoint] = []
     for job in jobs:
         family = f"{PREFIX}{settings.generation}.{job}."
         try:
@@ -31,6 +31,16 @@ def rotate(jobs: Sequence[str], keep: int, settings: Settings, spark: SparkSessi
             log.warning("no savepoint taken", job=job, reason=str(error))
         else:
             _delete_old(family, keep, settings)
+    return taken
+
+
+def rotate_all(
+    name: str, keep: int, settings: Settings, create: Callable[[str], ChainSavepoint], now: datetime
+) -> ChainSavepoint:
+    """Take a savepoint of all jobs by `create`, then delete all but the newest `keep` that this has taken."""
+    family = f"{name}.{settings.generation}."
+    taken = create(f"{family}{now:%Y%m%dT%H%M%SZ}")
+    _delete_old(family, keep, settings)
     return taken
 
 

@@ -6,26 +6,27 @@ fits. It may be taken from a job that runs; the job doesn't notice.
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import orjson
 from confluent_kafka import TopicPartition
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 
 from connectors.kafka.client import open_consumer, topic_partitions
-from connectors.kafka.markers import Marker, ProgressSettings, list_slots, read_markers
+from connectors.kafka.markers import Marker, ProgressSettings
 from connectors.kafka.offsets import Log
-from infra.contract.offsets import StoredOffsets
-from infra.contract.topics import GENERATION, LIVE, TopicMap
+from infra.contract.topics import LIVE, TopicMap
 from infra.errors import UserError
 from infra.settings import describe
 from jobs.runtime.fold import KEY
-from jobs.runtime.job import Fold
+from jobs.runtime.job import Fold, job_of
 from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.offset_log import OffsetLogEntry
 from jobs.runtime.packed_state import Parts, unpack
@@ -33,58 +34,16 @@ from jobs.runtime.settings import Settings
 from jobs.statistics.state import PLACE
 from jobs.table import JOBS
 from ops.replay.registry import Generation
-from ops.savepoints import archive
+from ops.savepoints import archive, rewind
 from ops.savepoints.archive import MANIFEST
+from ops.savepoints.saved import ChainSavepoint, Savepoint, driver_of, markers_of, tasks_of
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
+_EITHER: TypeAdapter[Savepoint | ChainSavepoint] = TypeAdapter(Savepoint | ChainSavepoint)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a folder's, in any store
+FOLDER = "checkpoint"  # of the copy
 SAVEABLE = ", ".join(one.name for one in JOBS if one.is_replayable)
-
-
-class SavedMarker(BaseModel):
-    """The progress marker of one task, see docs/explanation/exactly-once.md."""
-
-    model_config = ConfigDict(frozen=True)
-
-    slot: int
-    done: int
-    tasks: int
-
-
-class Savepoint(BaseModel):
-    """What a savepoint was taken of."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    job: Annotated[str, Field(pattern=r"^[a-z]+$")]
-    generation: Annotated[str, Field(pattern=f"^{GENERATION}$")]  # part of paths, as the job is
-    batch: int  # the last that is done in it
-    planned: bool  # whether the next one has its offsets already
-    run: str  # the checkpoint's identity
-    offsets: StoredOffsets
-    sources: tuple[str, ...]
-    markers: tuple[SavedMarker, ...]
-    driver: int  # batches that the driver has committed
-    shuffle_partitions: int
-    settings: dict[str, Any]
-    layout: dict[str, list[str]]  # of the packed state
-    shards: int
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics whose offsets it holds, in their order."""
-        return list(dict.fromkeys(topic for topic, _ in self.offsets))
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the markers belong to this batch: nothing was written since the copy was taken."""
-        return self.fits([self.driver, *(marker.done for marker in self.markers)])
-
-    def fits(self, done: list[int]) -> bool:
-        """Whether a job that has written so many batches can go on from here."""
-        return max(done, default=0) <= self.batch + 1 + self.planned
 
 
 def store_of(name: str, settings: Settings) -> Store:
@@ -104,13 +63,19 @@ def create(name: str, job: str, settings: Settings, spark: SparkSession) -> Save
     if (store / "").names():
         raise UserError(f"savepoint {name!r}: there is one already; choose another name")
     try:
-        batch = copy_checkpoint(Store.of(settings.checkpoint_of(job)), store / "checkpoint")
-        saved = _describe(name, job, batch, settings, spark)
+        batch = copy_checkpoint(Store.of(settings.checkpoint_of(job)), store / FOLDER)
+        saved = described(name, job, batch, settings, spark, folder=FOLDER)
+        saved = saved.model_copy(update={"files": archive.listed(store).files, "taken": now()})
     except BaseException:
         store.remove()
         raise
     store.write(MANIFEST, saved.model_dump_json(indent=1).encode())
     return saved
+
+
+def now() -> str:
+    """The time that a savepoint says it was taken at."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def check_saveable(job: str) -> None:
@@ -123,15 +88,18 @@ def delete(name: str, settings: Settings) -> None:
     """Delete a savepoint, also one whose creation was cut. Raises UserError if there is none of the name."""
     store = store_of(name, settings)
     if not (store / "").names():
-        find(name, settings)  # which names those that there are
+        manifest_of(name, settings)  # which names those that there are
     store.remove()
 
 
-def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkSession) -> Savepoint:
-    copy = store_of(name, settings) / "checkpoint"
-    query, run = settings.query_of(job), str(orjson.loads(copy.read("metadata"))["id"])
-    states = shards(spark, settings.savepoint_of(name) + "/checkpoint") if job != "enrichment" else {}
+def described(name: str, query: str, batch: int, settings: Settings, spark: SparkSession, *, folder: str) -> Savepoint:
+    """What a copy of a query's checkpoint holds, in a folder of the savepoint; its state is read back for that."""
+    copy, job = store_of(name, settings) / folder, job_of(query)
+    group, run = settings.query_of(query), str(orjson.loads(copy.read("metadata"))["id"])
+    is_fold = isinstance(JOBS[job].implementation(), Fold)
+    states = shards(spark, f"{settings.savepoint_of(name)}/{folder}") if is_fold else {}
     plan = OffsetLogEntry.parse(copy.read(f"offsets/{batch}").decode())
+    read = Counter(topic for offsets in plan.sources.values() for topic in {topic for topic, _ in offsets})
     return Savepoint(
         name=name,
         job=job,
@@ -141,26 +109,14 @@ def _describe(name: str, job: str, batch: int, settings: Settings, spark: SparkS
         run=run,
         offsets=plan.offsets(),
         sources=tuple(sorted(plan.sources)),
-        markers=_markers(_tasks(settings, query, run)),
-        driver=max((m.done for m in _markers(_driver(settings, query, run))), default=0),
+        shared=tuple(sorted(topic for topic, count in read.items() if count > 1)),
+        markers=markers_of(tasks_of(settings, group, run)),
+        driver=max((m.done for m in markers_of(driver_of(settings, group, run))), default=0),
         shuffle_partitions=partitions(copy) if states else settings.shuffle_partitions,
         settings=_as_saved(load_job_settings(JOBS[job])),
         layout=layout(next(iter(states.values()))) if states else {},
         shards=len(states),
     )
-
-
-def _tasks(settings: Settings, query: str, run: str) -> ProgressSettings:
-    return ProgressSettings(settings.kafka_bootstrap, query, run, client=settings.client())
-
-
-def _driver(settings: Settings, query: str, run: str) -> ProgressSettings:
-    return _tasks(settings, f"{query}.driver", run)
-
-
-def _markers(progress: ProgressSettings) -> tuple[SavedMarker, ...]:
-    markers = read_markers(progress, list_slots(progress), "read_uncommitted")
-    return tuple(SavedMarker(slot=slot, done=marker.done, tasks=marker.tasks) for slot, marker in markers.items())
 
 
 def layout(state: Parts) -> dict[str, list[str]]:
@@ -181,19 +137,43 @@ def _as_saved(own: BaseSettings | None) -> dict[str, Any]:
 
 
 def find(name: str, settings: Settings) -> Savepoint:
-    """Raises UserError if there is no such savepoint, or its creation was cut."""
+    """Raises UserError if there is no such savepoint of a job, or its creation was cut."""
+    found = read(name, settings)
+    if isinstance(found, ChainSavepoint):
+        raise UserError(
+            f"savepoint {name!r}: is of all jobs, and goes back into its own generation: kappa savepoint restore {name}"
+        )
+    return found
+
+
+def read(name: str, settings: Settings) -> Savepoint | ChainSavepoint:
+    """A savepoint of a job or of all. Raises UserError if there is none, or its creation was cut."""
+    return parse(manifest_of(name, settings))
+
+
+def parse(manifest: bytes) -> Savepoint | ChainSavepoint:
+    """What a manifest says. Raises ValidationError."""
+    return _EITHER.validate_json(manifest)
+
+
+def every(settings: Settings) -> list[Savepoint | ChainSavepoint]:
+    """All savepoints, by name."""
+    return [parse(one) for one in manifests(settings)]
+
+
+def manifest_of(name: str, settings: Settings) -> bytes:
+    """What a savepoint says of itself. Raises UserError if there is none, or its creation was cut."""
     try:
-        return Savepoint.model_validate_json(store_of(name, settings).read(MANIFEST))
+        return store_of(name, settings).read(MANIFEST)
     except FileNotFoundError:
-        known = ", ".join(saved.name for saved in every(settings)) or "none"
+        known = ", ".join(orjson.loads(one)["name"] for one in manifests(settings)) or "none"
         raise UserError(f"savepoint {name!r}: there is none; there are {known}") from None
 
 
-def every(settings: Settings) -> list[Savepoint]:
-    """All savepoints, by name."""
+def manifests(settings: Settings) -> list[bytes]:
+    """What all savepoints say of themselves, by name."""
     root = Store.of(settings.savepoint_of(""))
-    names = [name for name in root.names() if name.endswith(f"/{MANIFEST}") and name.count("/") == 1]
-    return [Savepoint.model_validate_json(root.read(name)) for name in names]
+    return [root.read(name) for name in root.names() if name.endswith(f"/{MANIFEST}") and name.count("/") == 1]
 
 
 def check_starts(saved: Savepoint, generation: Generation) -> None:
@@ -278,36 +258,51 @@ def _check_offsets(saved: Savepoint, log: Log, anew: str) -> None:
 def restore(saved: Savepoint, settings: Settings, own_settings: BaseSettings | None, topics: TopicMap) -> None:
     """Put a savepoint in place as its job's checkpoint in the settings' generation, with the markers that it needs.
 
-    Into its own generation only if the job has written nothing since, so that nothing is written twice; a generation
-    that has no markers yet gets them, under an identity of its own.
+    In its own generation the job writes nothing again of what it has written since (rewind.py). Another one must have
+    written nothing; it gets the markers under an identity of its own.
 
     Raises UserError if it doesn't fit.
     """
     check_fits(saved, settings, own_settings, topics, Log(settings.kafka_bootstrap))
     query = settings.query_of(saved.job)
-    done = [m.done for m in _markers(_tasks(settings, query, saved.run))]
-    done += [m.done for m in _markers(_driver(settings, query, saved.run))]
+    done = [m.done for m in markers_of(tasks_of(settings, query, saved.run))]
+    done += [m.done for m in markers_of(driver_of(settings, query, saved.run))]
     same = settings.generation == saved.generation
-    if done and not (same and saved.fits(done)):
+    if same and done and not (saved.is_settled and saved.fits(done)):
+        _put_back(saved, settings)
+        return
+    if done and not same:
         raise UserError(
-            f"generation={settings.generation}: its {saved.job} has written until batch {max(done) - 1}, the savepoint "
-            f"{saved.name!r} ends with {saved.batch}: going on from there would write again what is there already; "
-            f"kappa replay start --job {saved.job} --from savepoint:{saved.name} --as NAME"
+            f"generation={settings.generation}: its {saved.job} has written until batch {max(done) - 1}, which isn't "
+            f"what follows on the savepoint {saved.name!r}; kappa replay start --job {saved.job} "
+            f"--from savepoint:{saved.name} --as NAME"
         )
     if same and not saved.is_settled:
         raise UserError(
-            f"savepoint {saved.name!r}: was taken while its job went on; in its own generation it would write again "
-            f"what is there already. Stop the job and take another, or start a new generation from this one"
+            f"savepoint {saved.name!r}: was taken while its job went on, and the broker keeps no markers that say what "
+            "was written since; start a new generation from this one"
         )
     identity = saved.run if same else str(uuid.uuid4())
     own = _own(saved, topics)
     _put_checkpoint(saved, settings, identity, own)
+    if same:
+        rewind.note_again(saved.job, saved, settings)
     if not done:
         _put_markers(saved, settings, identity, own, same=same)
 
 
+def _put_back(saved: Savepoint, settings: Settings) -> None:
+    kafka = Log(settings.kafka_bootstrap)
+    written = rewind.written_by(saved.job, saved.topics, settings, kafka)
+    assert written  # it has markers
+    rewind.check(saved.job, saved, written)
+    rewind.take_over(saved.job, written, settings)
+    written = rewind.written_by(saved.job, saved.topics, settings, kafka) or written
+    rewind.put_back(saved.job, saved, store_of(saved.name, settings) / FOLDER, written, settings)
+
+
 def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str]) -> None:
-    source, target = store_of(saved.name, settings) / "checkpoint", Store.of(settings.checkpoint_of(saved.job))
+    source, target = store_of(saved.name, settings) / FOLDER, Store.of(settings.checkpoint_of(saved.job))
     target.remove()
     for name in source.names():
         content = source.read(name)
@@ -331,7 +326,7 @@ def _at_beginning(entry: bytes, own: Mapping[str, str]) -> bytes:
 
 def _put_markers(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str], *, same: bool) -> None:
     query = settings.query_of(saved.job)
-    tasks, driver = _tasks(settings, query, identity), _driver(settings, query, identity)
+    tasks, driver = tasks_of(settings, query, identity), driver_of(settings, query, identity)
     # In a new generation nothing of a batch beyond the savepoint's is written.
     done = {m.slot: m.done if same else saved.batch + 1 for m in saved.markers}
     _commit(tasks, tasks.group, [_marker(tasks, m.slot, done[m.slot], m.tasks) for m in saved.markers])
@@ -349,7 +344,7 @@ def _commit(progress: ProgressSettings, group: str, offsets: list[TopicPartition
         consumer.commit(offsets=offsets, asynchronous=False)
 
 
-def export(saved: Savepoint, settings: Settings, file: Path) -> None:
+def export(saved: Savepoint | ChainSavepoint, settings: Settings, file: Path) -> None:
     """Write a savepoint as one compressed file. Raises UserError if that is there already."""
     if file.exists():
         raise UserError(f"{file}: is there already; choose another name")
@@ -360,18 +355,18 @@ def export(saved: Savepoint, settings: Settings, file: Path) -> None:
     archive.write(file, store_of(saved.name, settings), manifest)
 
 
-def take_in(file: Path, name: str | None, settings: Settings) -> Savepoint:
+def take_in(file: Path, name: str | None, settings: Settings) -> Savepoint | ChainSavepoint:
     """Read an exported savepoint into the store of this installation, maybe under another name.
 
     Nothing is written before the whole file was checked. Raises UserError if it is none, or the name is taken.
     """
     manifest, contents = archive.check(file)
     try:
-        saved = Savepoint.model_validate_json(manifest)
+        saved = parse(manifest)
     except ValidationError as error:
         raise UserError(f"{file}: its {MANIFEST} can't be used: {describe(error)[:300]}") from None
-    if saved.job not in (one.name for one in JOBS if one.is_replayable):
-        raise UserError(f"{file}: job={saved.job!r}: savepoints are taken of {SAVEABLE}")
+    if isinstance(saved, Savepoint) and saved.job not in (one.name for one in JOBS if one.is_replayable):
+        raise UserError(f"{file}: job={saved.job!r}: savepoints are taken of {SAVEABLE}, or of all jobs")
     saved = saved.model_copy(update={"name": name or saved.name})
     store = store_of(saved.name, settings)
     if store.names():

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyarrow import NativeFile, fs
 
 from infra.errors import UserError
+from jobs.runtime.checkpoint import WRITTEN
 
 # Written once and never changed: file name -> the batch that wrote it. State version n is what batch n - 1 left.
 _STATE_VERSION = re.compile(r"/(\d+)(?:_[^/]*)?\.(?:zip|changelog|delta|snapshot)$")
@@ -76,17 +77,18 @@ class Store:
             self.files.delete_dir(self.path)
 
 
-def copy_checkpoint(source: Store, target: Store) -> int:
-    """Copy a checkpoint as of its last batch that is done, which it gives, and the plan of the next one if it is there.
+def copy_checkpoint(source: Store, target: Store, batch: int | None = None) -> int:
+    """Copy a checkpoint as of a batch that is done, by default the last, with the plan of the next if it is there.
 
     The query may run: what belongs to later batches is left out, and what it deletes meanwhile is older than needed.
+    Returns the number of the batch.
 
     Raises UserError if no batch is done.
     """
     done = source.batches("commits")
     if not done:
         raise UserError(f"{source.path}: no batch is done there; there is nothing to keep yet")
-    batch = done[-1]
+    batch = done[-1] if batch is None else batch
     for name in _needed(source, batch):
         try:
             target.write(name, source.read(name))
@@ -100,7 +102,7 @@ def _needed(source: Store, batch: int) -> Iterator[str]:
     # Snapshots list the .sst files that they consist of, which are there before them: so these are looked for after.
     later = [name for name in source.names() if name.endswith((".sst", ".log"))]
     for name in dict.fromkeys([*names, *later]):
-        if not name.rsplit("/", 1)[-1].startswith(".") and _version(name) <= batch + 1:
+        if name != WRITTEN and not name.rsplit("/", 1)[-1].startswith(".") and _version(name) <= batch + 1:
             yield name
 
 

@@ -371,7 +371,13 @@ def test_with_shared_storage_each_generation_is_maintained_wherever_it_is_and_sa
     whole = ("--set", "generations[0].name=v2", "--set", "generations[0].jobs={enrichment,statistics,detector,archive}")
     found = _cron_jobs(*shared, *whole)
     assert {*found} == {"kappa-maintenance", "kappa-savepoints", "kappa-v2-maintenance", "kappa-v2-savepoints"}
-    assert found["kappa-v2-savepoints"]["containers"][0]["args"] == ["savepoint", "rotate", "--keep=3"]
+    assert found["kappa-v2-savepoints"]["containers"][0]["args"] == [
+        "savepoint",
+        "create",
+        "nightly",
+        "--all",
+        "--keep=3",
+    ]
     assert _environment(found["kappa-v2-maintenance"])["KAPPA_GENERATION"] == "v2"
     assert not [name for name, pod in found.items() if "affinity" in pod]
     without = _cron_jobs(*shared, "--set", "jobs.archive.enabled=false", "--set", "savepoints.enabled=false")

@@ -21,6 +21,7 @@ from ops.state.state import OPERATOR, moved, partitions, shards
 ROWS = "topic string, partition int, offset long, value string, timestamp timestamp"
 TIME = datetime(2026, 1, 1, tzinfo=UTC)  # Kafka's
 SHARDS = (0, 3)
+NOTHING: dict = {}  # written before
 
 
 class RunningSum:
@@ -56,18 +57,18 @@ def run(spark, tmp_path):
         rows = [("events", shard, n, str(n * (shard + 1)), TIME) for n in range(begin, end) for shard in SHARDS]
         spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
 
-    def through(checkpoint, caches=of_this_worker, ended=lambda query: None):
+    def through(checkpoint, caches=of_this_worker, ended=lambda query: None, written=NOTHING):
         stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
         kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
         rows = []
         query = (
-            fold_partitions(kafka, RunningSum, caches)
+            fold_partitions(kafka, RunningSum, caches, written)
             .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.orderBy("time_unix_nano").collect()))
             .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(280)  # on a busy machine
         ended(query)
         return {shard: [int(bytes(row.value)) for row in rows if row.shard == shard] for shard in SHARDS}
 
@@ -101,7 +102,7 @@ def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
     feed(0, 45)
     through(tmp_path / "checkpoint")
     copy = tmp_path / "copy"
-    copy_checkpoint(Store.of(str(tmp_path / "checkpoint")), Store.of(str(copy)))
+    copied(tmp_path / "checkpoint", copy)
     for checkpoint in (tmp_path / "checkpoint", copy):
         assert partitions(Store.of(str(checkpoint))) == int(spark.conf.get("spark.sql.shuffle.partitions"))
     found = {shard: unpack(state) for shard, state in shards(spark, str(copy)).items()}
@@ -110,9 +111,29 @@ def test_a_copy_of_the_checkpoint_goes_on_elsewhere(run, spark, tmp_path):
     }
     assert {tuple(columns) for _, columns in found.values()} == {("from 2", "from 3", "from 4")}
 
-    operator = Store.of(str(copy)) / OPERATOR
-    for name in operator.names():
-        operator.write(name, moved(operator.read(name), str(copy)))
     shutil.rmtree(tmp_path / "checkpoint")
     feed(45, 50)
     assert through(copy) == {shard: sums(shard, 45, 50) for shard in SHARDS}
+
+
+def copied(checkpoint, copy):
+    """A copy of a checkpoint that Spark can start from."""
+    copy_checkpoint(Store.of(str(checkpoint)), Store.of(str(copy)))
+    operator = Store.of(str(copy)) / OPERATOR
+    for name in operator.names():
+        operator.write(name, moved(operator.read(name), str(copy)))
+
+
+def test_a_query_that_is_put_back_reads_again_and_tells_only_what_it_had_not_told(run, tmp_path):
+    feed, through = run
+    feed(0, 45)
+    through(tmp_path / "checkpoint")
+    copied(tmp_path / "checkpoint", tmp_path / "copy")
+    feed(45, 60)
+    told = {("events", SHARDS[0]): 60, ("events", SHARDS[1]): 52}  # as if the other had not read so far
+    assert through(tmp_path / "checkpoint") == {shard: sums(shard, 45, 60) for shard in SHARDS}
+    feed(60, 65)
+    assert through(tmp_path / "copy", written=told) == {
+        SHARDS[0]: sums(SHARDS[0], 60, 65),
+        SHARDS[1]: sums(SHARDS[1], 52, 65),
+    }

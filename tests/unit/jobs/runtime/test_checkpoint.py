@@ -20,6 +20,9 @@ class Files(Checkpoint):
     def _read(self, name):
         return {"metadata": METADATA, "offsets/12": OFFSETS}[name]
 
+    def _exists(self, name):
+        return name == "metadata"
+
 
 def test_the_run_is_sparks_id_of_the_query():
     assert Files(None, "c").run() == "5d1a3a52-6d52-4f6f-9e6b-7f5c3e0f7c11"
@@ -65,3 +68,10 @@ def test_a_file_of_a_local_checkpoint_is_made_once(spark, tmp_path):
             checkpoint._create(f"f{number}", "late")
             assert (tmp_path / f"f{number}").read_bytes() == first
     assert not list(tmp_path.glob(".*tmp*"))
+
+
+def test_up_to_where_it_has_written_before_is_noted_in_it(monkeypatch):
+    assert Files(None, "c").written() == {}
+    monkeypatch.setattr(Files, "_exists", lambda _, name: name == "written.json")
+    monkeypatch.setattr(Files, "_read", lambda *_: '{"statistics":{"0":90,"1":5}}')
+    assert Files(None, "c").written() == {("statistics", 0): 90, ("statistics", 1): 5}

@@ -125,3 +125,12 @@ def test_a_batch_that_spark_did_not_keep_is_folded_again_from_the_batch_before(s
     fold(worker, 2, 5)
     worker.version.value, worker.parts.map = before, parts
     assert fold(worker, 2, 3) == [6]
+
+
+def test_what_was_written_before_goes_into_the_state_alone(shards):
+    """As after it was put back to an older state: in the end it stands where it would have stood."""
+    worker = shards()
+    worker.written = {("events", 3): 4}
+    assert fold(worker, 0, 1, 2) == []
+    assert fold(worker, 2, 3, 4, 5, 6) == [15, 21]
+    assert fold(worker, 6, 7) == [28]

@@ -7,8 +7,8 @@ from jobs.enrichment.job import TRANSFORM
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.replay.registry import CHAIN, Generation
-from ops.savepoints import savepoints
-from ops.savepoints.savepoints import SavedMarker, Savepoint
+from ops.savepoints import chain, savepoints
+from ops.savepoints.saved import SavedMarker, Savepoint
 from ops.savepoints.store import Store
 
 OWN = DetectorSettings()
@@ -170,7 +170,9 @@ def test_an_exported_savepoint_can_be_taken_in_elsewhere(saved, settings, tmp_pa
     file = tmp_path / "sp.tgz"
     savepoints.export(saved, settings, file)
     elsewhere = settings.model_copy(update={"home": tmp_path / "elsewhere"})
-    assert savepoints.take_in(file, "moved", elsewhere) == saved.model_copy(update={"name": "moved"})
+    moved = savepoints.take_in(file, "moved", elsewhere)
+    assert moved == saved.model_copy(update={"name": "moved", "files": moved.files})
+    assert chain.verify(moved, elsewhere) == len(moved.files) == 1
     assert savepoints.store_of("moved", elsewhere).read("checkpoint/offsets/7") == b"v2"
     assert [one.name for one in savepoints.every(elsewhere)] == ["moved"]
     with pytest.raises(UserError, match="there is one already"):
@@ -193,3 +195,19 @@ def test_what_is_no_savepoint_is_named(settings, tmp_path):
         savepoints.take_in(file, None, settings)
     with pytest.raises(UserError, match="savepoint 'none': there is none; there are none"):
         savepoints.find("none", settings)
+
+
+def test_a_savepoint_that_lists_no_files_can_not_be_verified(saved, settings):
+    with pytest.raises(UserError, match="taken by an earlier version, without sums"):
+        chain.verify(saved, settings)
+
+
+@pytest.mark.parametrize(("change", "said"), [(b"x", "has 1 bytes with the SHA-256"), (None, "is gone")])
+def test_a_file_that_has_changed_is_named(saved, settings, tmp_path, change, said):
+    file = tmp_path / "sp.tgz"
+    savepoints.export(saved, settings, file)
+    moved = savepoints.take_in(file, "moved", settings)
+    path = settings.home / "checkpoints/.savepoints/moved/checkpoint/offsets/7"
+    path.write_bytes(change) if change else path.unlink()
+    with pytest.raises(UserError, match=f"offsets/7: {said}"):
+        chain.verify(moved, settings)
