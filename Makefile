@@ -123,7 +123,7 @@ $(OTELCOL): tests/integration/connectors/decoders/otelcol-builder.yaml
 .PHONY: test-console
 test-console: setup ## Read and use each page of the console in Chromium, over the running chain with faults: build/console.json, half an hour
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { echo "chromium: is needed; install it (apt-get install chromium)" >&2; exit 2; }
-	$(BIN)/pytest $(addprefix tests/console/test_,views.py looks.py acts.py pace.py outages.py) --timeout 2400 $(TEST_ARGS)
+	$(BIN)/pytest $(addprefix tests/console/test_,corrections.py views.py looks.py acts.py pace.py outages.py) --timeout 2400 $(TEST_ARGS)
 
 .PHONY: test-determinism
 test-determinism: setup ## Lead one recorded hour through the chain in five ways, compare every byte, and the values with the recorded version's: build/determinism.json

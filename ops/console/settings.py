@@ -51,7 +51,7 @@ class ConsoleSettings(BaseSettings):
     # `docker compose run --rm kappa`. The pages then show commands instead of running them.
     toolbox: str | None = None
     sql_seconds: int = Field(20, ge=1)  # that a query may take
-    sql_memory_mb: int = Field(256, ge=64)  # beside some 200 of its process
+    sql_memory_mb: int = Field(512, ge=64)  # beside some 200 of its process
 
     @field_validator("viewers", "operators", "proxy_networks", mode="before")
     @classmethod

@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 from tests.console import pictures
 from tests.console.browser import Visitor
 
+OF_TOUR = ("chain", "fleet", "novelty", "incident", "answer")  # pictures of docs/tutorial/console.md
+CUT = {"x": 0, "y": 0, "width": 1280, "height": 720}
 LOOKS = {
     "desk-light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
     "desk-dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
@@ -27,6 +29,8 @@ def test_each_view_can_be_seen_and_used(browser, house, report, look):
         report.axe += [f"{look} {name}: {one}" for one in axe]
         png = page.screenshot(full_page=True)
         pictures.save(png, f"{look}/{name}")
+        if look == "desk-light" and name in OF_TOUR:
+            pictures.save(page.screenshot(clip=CUT), f"tour/{name}")
         faults = [one for one in visitor.faults if "404" not in one or name != "not-found"]
         found[name] = [*axe, *faults, *visitor.overlaps(), *pictures.emptiness(png, LOOKS[look]["viewport"]["height"])]
         visitor.faults.clear()

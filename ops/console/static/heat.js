@@ -1,16 +1,18 @@
 // The heat map in hand: what a cell says, a click that leads on, and a span that is dragged to zoom in.
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST_DRAG = 6; // pixels; less is a click
-const attached = new WeakSet();
+const attached = new WeakMap(); // map -> what handles it
 let cells, cellsOf;
 
 export function attachHeatMap() {
   const map = document.getElementById("heat");
   cells = undefined; // they may be others now
-  if (!map || attached.has(map)) return;
-  attached.add(map);
-  map.parentElement.scrollLeft = map.parentElement.scrollWidth; // where it is too narrow, the newest comes first
-  new HeatMap(map);
+  if (!map) return;
+  if (!attached.has(map)) {
+    attached.set(map, new HeatMap(map));
+    map.parentElement.scrollLeft = map.parentElement.scrollWidth; // where it is too narrow, the newest comes first
+  }
+  attached.get(map).placeLabels();
 }
 
 class HeatMap {
@@ -21,6 +23,13 @@ class HeatMap {
     map.addEventListener("pointerdown", (event) => this.begin(event));
     map.addEventListener("pointerup", (event) => this.end(event));
     map.addEventListener("pointercancel", () => this.leave());
+    map.parentElement.addEventListener("scroll", () => this.placeLabels(), { passive: true });
+  }
+
+  // The names of the lanes stay in sight, wherever a narrow window is scrolled to.
+  placeLabels() {
+    const left = this.map.parentElement.scrollLeft / this.map.getScreenCTM().a;
+    for (const label of this.map.querySelectorAll(".label")) label.setAttribute("transform", `translate(${left})`);
   }
 
   // Where a pointer is: its lane (0: all of them) and its column.

@@ -130,10 +130,11 @@ class Drawing(NamedTuple):
         top = self.y(row) + 1
         return "".join(f"M{self.x(one['column']) + 1},{top}{box}" for one in cells if one["level"] == level)
 
-    def marks(self, cells: list[View], row: int) -> list[tuple[int, int, str]]:
-        """(x, y, mark) of the cells that have a mark."""
+    def marks(self, cells: list[View], row: int) -> list[tuple[int, int, str, int]]:
+        """(x, y, mark, level of the colour below it) of the cells that have a mark."""
         marked = ((one, next((MARKS[name] for name in MARKS if name in one["verdicts"]), None)) for one in cells)
-        return [(self.x(one["column"]) + self.cell // 2, self.y(row) + 13, mark) for one, mark in marked if mark]
+        middle, line = self.cell // 2, self.y(row) + 13
+        return [(self.x(one["column"]) + middle, line, mark, one["level"]) for one, mark in marked if mark]
 
 
 def drawing(arguments: Mapping[str, str]) -> View:
