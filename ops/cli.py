@@ -33,6 +33,7 @@ class Commands(LazyGroup):
         "quality": LazyCommand("ops.quality.cli", "Score the detector on data with known anomalies."),
         "console": LazyCommand("ops.console.cli", "Serve pages that show the chain and what it has found."),
         "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
+        "backfill": LazyCommand("ops.backfill.cli", "Run the jobs over the archive as a batch, without Kafka between."),
         "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
         "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),
         "sql": LazyCommand("ops.sql.cli", "Ask the Delta tables by SQL."),

@@ -50,7 +50,7 @@ def plan(
 
     Raises UserError naming the option that is invalid.
     """
-    _check_name(request.name, registry)
+    check_name(request.name, registry.names)
     base = request.base or registry.promotion.generation
     registry.find(base)
     read = registry.topics(base, load_topics(settings.topics_file))
@@ -69,7 +69,7 @@ def plan(
         begin=request.begin,
         until=request.until,
         begin_ms=begin_ms,
-        settings=_changes(request.changes, jobs),
+        settings=parse_changes(request.changes, jobs),
         source=request.source,
         platform=request.platform,
         image=request.image,
@@ -110,12 +110,13 @@ def parse_time(text: str) -> int:
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _check_name(name: str, registry: Registry) -> None:
+def check_name(name: str, taken: Collection[str] = ()) -> None:
+    """Raises UserError unless a new generation can have this name."""
     if name == LIVE or not re.fullmatch(GENERATION, name):
         raise UserError(
             f"--as {name!r}: use up to 31 lower-case letters, digits and hyphens other than `live`, e.g. v2"
         )
-    if name in registry.names:
+    if name in taken:
         raise UserError(
             f"--as {name}: there is one already; `kappa replay resume {name}`, drop it, or choose another name"
         )
@@ -137,7 +138,7 @@ def _replay(request: Request, starts: Offsets, topics: list[str], log: Log) -> R
     )
 
 
-def _changes(options: Sequence[str], jobs: Collection[str]) -> dict[str, str]:
+def parse_changes(options: Sequence[str], jobs: Collection[str]) -> dict[str, str]:
     """The changed settings, `job.setting` -> text, from options such as `detector.alarms_per_day=20`, validated."""
     by_job: dict[str, dict[str, str]] = {}
     for option in options:

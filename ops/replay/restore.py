@@ -66,10 +66,10 @@ def restore(generation: Generation, registry: Registry, settings: Settings, spar
     """
     topics = registry.topics(generation.name, load_topics(settings.topics_file))
     restored = names(generation, topics)
-    archived = _archived(registry, settings, spark).where(F.col("topic").isin(*restored.values()))
-    begin, end = _bounds(generation)
-    _check_nothing_is_gone(archived, begin)
-    rows = between(archived, begin, end)
+    found = archived(registry.names, settings, spark).where(F.col("topic").isin(*restored.values()))
+    begin, end = bounds(generation)
+    check_nothing_is_gone(found, begin)
+    rows = between(found, begin, end)
     query = f"kappa.{generation.name}.restore"
     task = _Task(settings.kafka_bootstrap, query, {original: name for name, original in restored.items()})
     partitions = sum(topic.partitions for topic in inputs(generation.jobs[0], topics))
@@ -79,13 +79,14 @@ def restore(generation: Generation, registry: Registry, settings: Settings, spar
     return _planned(generation, restored, Log(settings.kafka_bootstrap))
 
 
-def _bounds(generation: Generation) -> tuple[int, int | None]:
+def bounds(generation: Generation) -> tuple[int, int | None]:
+    """The generation's part of the log, in Kafka's timestamps: from, to; None: all that there is."""
     return generation.begin_ms or 0, None if generation.until == "latest" else parse_time(generation.until)
 
 
-def _archived(registry: Registry, settings: Settings, spark: SparkSession) -> DataFrame:
-    """Kafka's columns of all that any generation's archive holds, each record once."""
-    paths = [settings.model_copy(update={"generation": name}).delta_of("log") for name in registry.names]
+def archived(generations: Iterable[str], settings: Settings, spark: SparkSession) -> DataFrame:
+    """Kafka's columns of all that the archives of these generations hold, each record once."""
+    paths = [settings.model_copy(update={"generation": name}).delta_of("log") for name in generations]
     found = [path for path in paths if (Store.of(path) / "_delta_log").names()]
     if not found:
         raise UserError(f"--source delta: there is no archive at {paths[0]}; has the archive job run?")
@@ -97,7 +98,7 @@ def _archived(registry: Registry, settings: Settings, spark: SparkSession) -> Da
     return once.withColumn("timestamp_ms", F.unix_millis("timestamp"))
 
 
-def _check_nothing_is_gone(archived: DataFrame, begin_ms: int) -> None:
+def check_nothing_is_gone(archived: DataFrame, begin_ms: int) -> None:
     """Raises UserError if records since `begin_ms` are no longer there; without it, what is gone is only logged."""
     for topic, count, since in gone(archived, begin_ms):
         if begin_ms:

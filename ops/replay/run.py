@@ -77,7 +77,7 @@ def run(watched: Watched, stop: threading.Event, report: Report, *, stay: bool) 
         codes.append(keep_running(_children(watched), watched.settings, ended, together=True))
         stop.set()
 
-    with _only_one(watched.settings):
+    with only_one(watched.settings):
         supervisor = threading.Thread(target=supervise, name="supervisor")
         supervisor.start()
         try:
@@ -182,7 +182,8 @@ def running(settings: Settings) -> int | None:
 
 
 @contextmanager
-def _only_one(settings: Settings) -> Iterator[None]:
+def only_one(settings: Settings) -> Iterator[None]:
+    """Raises UserError if a process runs the generation on this machine; none else does until this ends."""
     if (pid := running(settings)) is not None:
         raise UserError(f"generation={settings.generation}: process {pid} runs it here already; end that one first")
     pid_file(settings).parent.mkdir(parents=True, exist_ok=True)

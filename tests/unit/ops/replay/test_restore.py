@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from infra.errors import UserError
-from ops.replay.restore import _check_nothing_is_gone, between, gone, headers_of, to_list
+from ops.replay.restore import between, check_nothing_is_gone, gone, headers_of, to_list
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -34,8 +34,8 @@ def test_what_the_archive_has_deleted_is_told_with_its_count_and_where_it_begins
     assert gone(frame, 2 * day) == [of_a]
     assert gone(frame, 3 * day) == [], "of that day nothing was deleted"
     with pytest.raises(UserError, match=r"of a the archive begins at 1970-01-04T00:00:00Z: 40 records before are gone"):
-        _check_nothing_is_gone(frame, 2 * day)
-    _check_nothing_is_gone(frame, 0)
+        check_nothing_is_gone(frame, 2 * day)
+    check_nothing_is_gone(frame, 0)
 
 
 def test_headers_become_pairs():
