@@ -180,6 +180,10 @@ bench-detector: setup ## Measure the detector's model, state, memory and its fol
 bench-realtime: setup ## Measure raw topic to `events`, real-time mode beside micro-batches; report in build/realtime.json
 	$(BIN)/python -m tests.bench.realtime $(BENCH_ARGS)
 
+.PHONY: bench-console
+bench-console: setup ## Measure p95 and memory of the console at 10,000 machines, 10 million documents and 50 open pages; report in build/bench-console.json
+	$(BIN)/python -m tests.bench.console $(BENCH_ARGS)
+
 .PHONY: bench-templates
 bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's on LogHub; report in build/templates.json
 	$(BIN)/python -m tests.bench.templates.grouping $(BENCH_ARGS)
