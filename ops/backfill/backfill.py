@@ -250,7 +250,7 @@ def _partition(partitions: Mapping[str, int]) -> Callable[[Column, Column], Colu
     def by_key(topic: str, key: bytes | None) -> int:
         return partition_of(bytes(key or b""), partitions[topic])
 
-    return F.udf(by_key, "int")
+    return F.udf(by_key, "int", useArrow=False)
 
 
 def _grouped(folds: ShardFolds) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
