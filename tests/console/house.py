@@ -21,6 +21,7 @@ from infra.local import LocalServers
 from jobs.runtime.settings import Settings
 from ops.launcher import applications, topics_of
 from ops.replay.run import running
+from ops.sql.examples import EXAMPLES
 from ops.verify.observer import Observer
 from tests.chaos.processes import Job
 from tests.waiting import until
@@ -42,6 +43,7 @@ HOSTILE = "<img src=/static/none.png onerror=document.title='broken'>"
 HOSTILE_AFTER, HOSTILE_SECONDS = 100, 60
 START_SECONDS = 300.0
 FOUND_SECONDS = 1200.0  # two cores that do something else, too
+SITES = 2  # of the examples: how each site's processor load goes
 BUSY_SERIES = "system.cpu.utilization{state=user}"
 UNIT = "u" * 70  # a longer unit than enrichment takes, until it is told to
 
@@ -186,9 +188,6 @@ class House:
         busy = self.documents("novelties", query={"term": {"machine": "vm-17"}}, sort=[{"score": "desc"}])[0]
         incident = max(self.documents("incidents"), key=lambda one: one["machines"])
         letter = self.documents("rejected", query={"term": {"code": "not_json"}})[0]
-        sql = (
-            "SELECT time, avg(mean) AS load FROM series WHERE name = 'system.cpu.load_average.1m' GROUP BY 1 ORDER BY 1"
-        )
         return {
             "chain": "/chain",
             "fleet": "/fleet?span=15m",
@@ -205,7 +204,7 @@ class House:
             "rejected": "/rejected",
             "letter": f"/rejected/{quote(letter['_id'])}",
             "ask": "/ask",
-            "answer": f"/ask?{urlencode({'sql': sql})}",
+            "answer": f"/ask?{urlencode({'sql': EXAMPLES[SITES].sql})}",
             "generations": "/generations",
             "savepoints": "/savepoints",
             "who": "/who",
