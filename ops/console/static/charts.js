@@ -230,7 +230,7 @@ function said(chart, at) {
   return `${time}  ${value ?? "–"}${between}${novelty ? `  ${novelty.text ?? novelty.verdict}` : ""}`;
 }
 
-const brief = (value) => (value === null || value === undefined ? undefined : Number(value.toPrecision(4)).toLocaleString("en"));
+const brief = (value) => (value === null || value === undefined ? undefined : value.toLocaleString("en", { maximumSignificantDigits: 4 }));
 
 function zoom(chart) {
   const { left, width } = chart.select;
