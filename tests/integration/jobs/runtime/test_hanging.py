@@ -7,6 +7,7 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -88,8 +89,22 @@ def rules(servers, tmp_path):
 
 def workers(process: subprocess.Popen) -> list[psutil.Process]:
     """The job's Python workers and what they are forked from."""
-    below = psutil.Process(process.pid).children(recursive=True)
-    return [one for one in below if "pyspark.daemon" in " ".join(one.cmdline())]
+    return [one for one in psutil.Process(process.pid).children(recursive=True) if "pyspark.daemon" in command(one)]
+
+
+def command(process: psutil.Process) -> str:
+    """Its command line; empty, if it has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def send(processes: list[psutil.Process], number: int) -> None:
+    """A signal to those that are still there."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 @pytest.mark.timeout(900)
@@ -103,8 +118,7 @@ def test_a_job_that_hangs_says_so_and_one_that_retention_overtakes_ends_with_the
 
         stopped = workers(process)
         assert stopped
-        for worker in stopped:
-            worker.send_signal(signal.SIGSTOP)
+        send(stopped, signal.SIGSTOP)
         for _ in range(3):
             rules.send()
         _, reason = until(lambda: (found := rules.get("/healthz"))[0] == 503 and found, SECONDS, "it is told")
@@ -115,20 +129,17 @@ def test_a_job_that_hangs_says_so_and_one_that_retention_overtakes_ends_with_the
         assert max(rules.metric("kappa_no_progress_seconds")) >= 20
         assert process.poll() is None
 
-        for worker in stopped:
-            worker.send_signal(signal.SIGCONT)
+        send(stopped, signal.SIGCONT)
         until(lambda: rules.lag() == 0, SECONDS, "it goes on")
         until(lambda: rules.get("/healthz")[0] == 200, SECONDS, "it is healthy again")
 
         process.send_signal(signal.SIGSTOP)
         stopped = psutil.Process(process.pid).children(recursive=True)
-        for one in stopped:
-            one.suspend()
+        send(stopped, signal.SIGSTOP)
         for _ in range(5):
             rules.send()
         rules.delete(ahead=3)
-        for one in stopped:
-            one.resume()
+        send(stopped, signal.SIGCONT)
         process.send_signal(signal.SIGCONT)
         assert process.wait(SECONDS) == 2, rules.output()
         message = f"rules: 3 records were deleted before they were read (offsets {rules.events}-0 4 to 6)"
