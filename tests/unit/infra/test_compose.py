@@ -42,7 +42,7 @@ def _mebibytes(limit):
     return int(limit[:-1]) * MEBI[limit[-1]]
 
 
-@pytest.mark.parametrize(("profile", "gibibytes"), [("standard", 6), ("small", 4)])
+@pytest.mark.parametrize(("profile", "gibibytes"), [("standard", 7), ("small", 4)])
 def test_core_fits_into_its_memory(profile, gibibytes):
     assert sum(_mebibytes(one["mem_limit"]) for one in _stack(profile).values()) <= gibibytes * 1024
 
