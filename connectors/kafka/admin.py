@@ -5,19 +5,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
     TopicMetadata,
 )
 
 from connectors.kafka.access import reach
+from connectors.kafka.offsets import latest_offsets
 from infra.contract.topics import Topic
 from infra.errors import UserError
 
@@ -179,23 +179,13 @@ def _await_leaders(admin: AdminClient, topics: list[Topic]) -> None:
     Before that, a producer loses its first record: the leader refuses the batch of sequence 0, takes that of
     sequence 1, and refuses the first one's second attempt as older; librdkafka then reports it as delivered.
     """
-    wanted = {
-        TopicPartition(topic.name, partition): OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        for topic in topics
-        for partition in range(topic.partitions)
-    }
+    partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
     deadline = time.monotonic() + LEADER_TIMEOUT_SECONDS
-    while unserved := _unanswered(admin, wanted):
-        if time.monotonic() > deadline:
-            raise UserError(f"topic {unserved!r}: was created, but a partition has no leader; are the brokers healthy?")
-        time.sleep(0.1)
-
-
-def _unanswered(admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec]) -> str | None:
-    """A topic with a partition whose leader does not answer, if there is one."""
-    for partition, answer in admin.list_offsets(wanted, request_timeout=TIMEOUT_SECONDS).items():
+    while True:
         try:
-            answer.result()
-        except KafkaException:
-            return str(partition.topic)
-    return None
+            latest_offsets(admin, partitions, TIMEOUT_SECONDS)
+            return
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise UserError(f"new topics: a partition has no leader ({error}); are the brokers healthy?") from error
+        time.sleep(0.1)

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from infra.contract.offsets import Partition
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_placement import salted
-from jobs.runtime.shard_state import Input, Opener, Output, ShardState
+from jobs.runtime.shard_state import Input, Opener, Output
 from jobs.runtime.state_cache import Cached, Caches, Place, of_this_worker
 
 PARTS = "parts"  # the state variable that holds a shard's
@@ -94,8 +94,8 @@ class _Shards(StatefulProcessor):
         with _no_search_for_cycles():
             state = before.state or self.opener(before.parts or None)
             before_written, fresh = batch.parted(self.written)
-            _feed(state, before_written)
-            outputs = _feed(state, fresh)
+            before_written.feed(state)
+            outputs = fresh.feed(state)
             after = self._store(before.parts, state.dump())
         version = _following(version, batch)
         self.version.update((version,))
@@ -116,10 +116,6 @@ class _Shards(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def _feed(state: ShardState, batch: Input) -> list[Output]:
-    return [output for piece in batch.in_pieces() for output in state.feed(piece)] if batch.offsets else []
 
 
 def _following(version: str, batch: Input) -> str:

@@ -56,6 +56,10 @@ class Input:
         columns = {name: getattr(self, name)[begin:end] for name in _COLUMNS}
         return replace(self, **columns)
 
+    def feed(self, state: "ShardState") -> list["Output"]:
+        """Feed its records to a state, piece by piece; returns what it has given."""
+        return [output for piece in self.in_pieces() for output in state.feed(piece)] if self.offsets else []
+
     def parted(self, written: Mapping[Partition, int]) -> tuple["Input", "Input"]:
         """Its records before these offsets of the topic's partitions, and those after them."""
         if not written:

@@ -121,7 +121,7 @@ class ShardFolds:
             [shard if row.partition is None else row.partition for row in rows],
             [row.timestamp_ms for row in rows],
         )
-        outputs = [one for piece in batch.in_pieces() for one in state.feed(piece)] if rows else []
+        outputs = batch.feed(state)
         write_state(states / str(self.step + 1), name, count + len(rows), state.dump())
         return [stage.row(output, shard) for output in outputs]
 

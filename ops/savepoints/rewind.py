@@ -19,7 +19,7 @@ import orjson
 from confluent_kafka import TopicPartition
 
 from connectors.kafka.client import fetch_committed, open_consumer, topic_partitions
-from connectors.kafka.markers import MarkedWriter, Marker, ProgressSettings, list_slots, read_markers
+from connectors.kafka.markers import MarkedWriter, ProgressSettings, list_slots, read_markers
 from connectors.kafka.offsets import Log
 from infra.contract.offsets import Offsets, Partition, to_nested
 from infra.errors import UserError
@@ -29,7 +29,7 @@ from jobs.runtime.job import Fold
 from jobs.runtime.offset_log import OffsetLogEntry
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
-from ops.savepoints.saved import Savepoint, driver_of, tasks_of
+from ops.savepoints.saved import Savepoint, commit, driver_of, marker_to_commit, tasks_of
 from ops.savepoints.store import Store
 from ops.state.state import OPERATOR, moved
 
@@ -126,11 +126,11 @@ def put_back(query: str, saved: Savepoint, copy: Store, written: Written, settin
     name, identity = settings.query_of(query), str(uuid.uuid4())
     tasks, driver = tasks_of(settings, name, identity), driver_of(settings, name, identity)
     if keeps_state(saved):
-        _commit(tasks, f"{name}.written", _with_metadata(written.offsets, identity))
+        commit(tasks, f"{name}.written", _with_metadata(written.offsets, identity))
     slots = written.slots or {marker.slot: marker.tasks for marker in saved.markers}
     done = saved.batch + 1
-    _commit(tasks, tasks.group, [_marker(tasks, slot, done, count) for slot, count in slots.items()])
-    _commit(driver, driver.group, [_marker(driver, 0, done, 1)])
+    commit(tasks, tasks.group, [marker_to_commit(tasks, slot, done, count) for slot, count in slots.items()])
+    commit(driver, driver.group, [marker_to_commit(driver, 0, done, 1)])
     _put_checkpoint(query, saved, copy, written.offsets, settings, identity=identity)
 
 
@@ -198,16 +198,6 @@ def _with_metadata(offsets: Offsets, metadata: str) -> list[TopicPartition]:
     return [TopicPartition(*place, offset, metadata=metadata) for place, offset in offsets.items()]
 
 
-def _marker(progress: ProgressSettings, slot: int, done: int, tasks: int) -> TopicPartition:
-    return Marker(done, progress.run, tasks).committable(progress.progress_topic, slot)
-
-
-def _commit(progress: ProgressSettings, group: str, offsets: list[TopicPartition]) -> None:
-    if offsets:
-        with open_consumer(progress.connection, group) as consumer:
-            consumer.commit(offsets=offsets, asynchronous=False)
-
-
 def commit_group(settings: Settings, job: str, offsets: Offsets) -> None:
     """Commit the offsets of a job that keeps nothing but its group's."""
-    _commit(tasks_of(settings, settings.query_of(job), ""), settings.query_of(job), topic_partitions(offsets))
+    commit(tasks_of(settings, settings.query_of(job), ""), settings.query_of(job), topic_partitions(offsets))

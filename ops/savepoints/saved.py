@@ -2,9 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
+from confluent_kafka import TopicPartition
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.kafka.markers import ProgressSettings, list_slots, read_markers
+from connectors.kafka.client import open_consumer
+from connectors.kafka.markers import Marker, ProgressSettings, list_slots, read_markers
 from infra.contract.offsets import StoredOffsets
 from infra.contract.topics import GENERATION
 from jobs.runtime.settings import Settings
@@ -99,3 +101,15 @@ def markers_of(progress: ProgressSettings) -> tuple[SavedMarker, ...]:
     """The markers as they stand; one in an open transaction is not waited for."""
     markers = read_markers(progress, list_slots(progress), "read_uncommitted")
     return tuple(SavedMarker(slot=slot, done=marker.done, tasks=marker.tasks) for slot, marker in markers.items())
+
+
+def marker_to_commit(progress: ProgressSettings, slot: int, done: int, tasks: int) -> TopicPartition:
+    """A task's marker as `commit` takes it: batches done, and the tasks of the last one."""
+    return Marker(done, progress.run, tasks).committable(progress.progress_topic, slot)
+
+
+def commit(progress: ProgressSettings, group: str, offsets: list[TopicPartition]) -> None:
+    """Commit these offsets, or markers, for a consumer group."""
+    if offsets:
+        with open_consumer(progress.connection, group) as consumer:
+            consumer.commit(offsets=offsets, asynchronous=False)

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from confluent_kafka import TopicPartition
 from pydantic import TypeAdapter, ValidationError
 from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 
-from connectors.kafka.client import open_consumer, topic_partitions
-from connectors.kafka.markers import Marker, ProgressSettings
+from connectors.kafka.client import topic_partitions
 from connectors.kafka.offsets import Log
 from infra.contract.topics import LIVE, TopicMap
 from infra.errors import UserError
@@ -36,7 +34,15 @@ from jobs.table import JOBS
 from ops.replay.registry import Generation
 from ops.savepoints import archive, rewind
 from ops.savepoints.archive import MANIFEST
-from ops.savepoints.saved import ChainSavepoint, Savepoint, driver_of, markers_of, tasks_of
+from ops.savepoints.saved import (
+    ChainSavepoint,
+    Savepoint,
+    commit,
+    driver_of,
+    marker_to_commit,
+    markers_of,
+    tasks_of,
+)
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
@@ -329,19 +335,10 @@ def _put_markers(saved: Savepoint, settings: Settings, identity: str, own: Mappi
     tasks, driver = tasks_of(settings, query, identity), driver_of(settings, query, identity)
     # In a new generation nothing of a batch beyond the savepoint's is written.
     done = {m.slot: m.done if same else saved.batch + 1 for m in saved.markers}
-    _commit(tasks, tasks.group, [_marker(tasks, m.slot, done[m.slot], m.tasks) for m in saved.markers])
-    _commit(driver, driver.group, [_marker(driver, 0, saved.driver if same else saved.batch + 1, 1)])
+    commit(tasks, tasks.group, [marker_to_commit(tasks, m.slot, done[m.slot], m.tasks) for m in saved.markers])
+    commit(driver, driver.group, [marker_to_commit(driver, 0, saved.driver if same else saved.batch + 1, 1)])
     offsets = {(topic, at): offset for (topic, at), offset in saved.offsets.items() if topic not in own}
-    _commit(tasks, query, topic_partitions(offsets))
-
-
-def _marker(progress: ProgressSettings, slot: int, done: int, tasks: int) -> TopicPartition:
-    return Marker(done, progress.run, tasks).committable(progress.progress_topic, slot)
-
-
-def _commit(progress: ProgressSettings, group: str, offsets: list[TopicPartition]) -> None:
-    with open_consumer(progress.connection, group) as consumer:
-        consumer.commit(offsets=offsets, asynchronous=False)
+    commit(tasks, query, topic_partitions(offsets))
 
 
 def export(saved: Savepoint | ChainSavepoint, settings: Settings, file: Path) -> None:

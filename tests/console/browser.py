@@ -61,6 +61,12 @@ class Visitor:
         """What the page says."""
         return self.page.locator("main").inner_text()
 
+    def point_at_cell(self, machine):
+        """Hold the mouse over the first cell of a machine in the heat map."""
+        cells = self.page.locator(f'#heat a[aria-label^="{machine}"]').locator("xpath=..").locator("path")
+        box = cells.first.bounding_box()
+        self.page.mouse.move(box["x"] + 4, box["y"] + 4)
+
     def accessibility(self):
         """What axe finds at fault."""
         self.page.evaluate(AXE.read_text())

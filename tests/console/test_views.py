@@ -123,8 +123,7 @@ def test_the_fleet_is_seen_by_hypervisor_and_filtered_by_role(visitor, house, re
 
 def test_a_cell_of_the_heat_map_says_what_began_in_it(visitor, report):
     page = visitor.open("/fleet?span=1h&machine=vm-20&verdict=silence")
-    box = page.locator('#heat a[aria-label^="vm-20"]').locator("xpath=..").locator("path").first.bounding_box()
-    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    visitor.point_at_cell("vm-20")
     expect(page.locator("#tip")).to_contain_text("silence")
     page.mouse.down()
     page.mouse.up()

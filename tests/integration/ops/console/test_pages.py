@@ -93,8 +93,7 @@ def test_a_stretch_of_the_heat_map_that_is_dragged_is_zoomed_into(visitor):
 
 def test_a_cell_says_what_began_in_it_and_leads_to_its_machine(visitor):
     page = visitor.open("/fleet?span=1h")
-    box = page.locator('#heat a[aria-label^="vm-2"]').locator("xpath=..").locator("path").first.bounding_box()
-    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    visitor.point_at_cell("vm-2")
     expect(page.locator("#tip")).to_contain_text("silence")
     page.mouse.down()
     page.mouse.up()

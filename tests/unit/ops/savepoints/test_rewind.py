@@ -19,7 +19,7 @@ def settings(tmp_path):
 def committed(monkeypatch):
     """What is committed, by group, instead of on a broker."""
     found = {}
-    monkeypatch.setattr(rewind, "_commit", lambda _, group, offsets: found.update({group: offsets}))
+    monkeypatch.setattr(rewind, "commit", lambda _, group, offsets: found.update({group: offsets}))
     return found
 
 
