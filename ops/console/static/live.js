@@ -5,7 +5,8 @@ import { Idiomorph } from "./vendor/idiomorph-0.8.0.esm.js";
 const FEEDS = document.body.dataset.feeds;
 const IS_DOWN = "down" in document.body.dataset; // this page came without its view: a source was down
 const fresh = document.getElementById("fresh");
-let stream, isFetching, hasChanged;
+const RETRY_MS = 2000;
+let stream, isFetching, hasChanged, retry;
 
 export function keepFresh(redraw) {
   if (!FEEDS) return;
@@ -34,6 +35,7 @@ function open(redraw) {
 
 async function refresh(redraw) {
   hasChanged = true;
+  clearTimeout(retry);
   if (isFetching) return;
   isFetching = true;
   try {
@@ -43,7 +45,11 @@ async function refresh(redraw) {
       reason = await fetchPage();
     }
     dim(reason);
-    if (reason) return; // what was fresh, and when, stays
+    if (reason) {
+      // What was fresh, and when, stays. A source that was only slow comes back without any change to be told of.
+      retry = setTimeout(() => stream && refresh(redraw), RETRY_MS);
+      return;
+    }
     redraw();
     say(`${new Date().toISOString().slice(11, 19)} UTC`, false);
   } catch {

@@ -1,4 +1,4 @@
-"""One small chain for all tests here that want one: to start it takes a while."""
+"""A small chain for each file of tests that wants one: to start it takes a while."""
 
 import pytest
 
@@ -11,13 +11,22 @@ from tests.waiting import until
 
 
 @pytest.fixture(scope="session")
-def small_chain(spark, tmp_path_factory):
+def brokers(spark):
+    """Those that were started; they end after Spark, whose clients would log for ever that they are gone."""
+    started = []
+    yield started
+    end_spark()
+    for broker in started:
+        broker.stop()
+
+
+@pytest.fixture(scope="module")
+def small_chain(spark, brokers, tmp_path_factory):
     """A broker and topics; nothing runs and nothing is fed yet."""
     broker = KafkaBroker(tmp_path_factory.mktemp("broker"), free_ports(4), jars=default_jars())
+    brokers.append(broker)
     broker.spawn()
     until(broker.ready, 120, "the broker does not answer")
     chain = SmallChain(tmp_path_factory.mktemp("chain"), broker.address, spark)
     chain.create_topics()
-    yield chain
-    end_spark()  # its clients go before the broker does
-    broker.stop()
+    return chain

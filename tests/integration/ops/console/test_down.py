@@ -1,9 +1,12 @@
 """A server dies while people look: each view that needs it dims and says so, the others go on, and all come back."""
 
+import threading
+
 import pytest
 from playwright.sync_api import expect
 
 from jobs.runtime.settings import Settings
+from ops.console import sources
 from ops.console.server import application
 from ops.console.settings import ConsoleSettings
 from ops.console.sources import Sources
@@ -49,8 +52,8 @@ def elasticsearch(servers, port):
 
 
 def serve(**settings):
-    sources = Sources(Settings(metrics_port=65_000, **settings), OWN)
-    return serving(application(sources, OWN, Writes(sources), "ada"))
+    servers = Sources(Settings(metrics_port=65_000, **settings), OWN)
+    return serving(application(servers, OWN, Writes(servers), "ada"))
 
 
 def test_a_view_dims_while_elasticsearch_is_away_and_comes_back(browser, console, servers, elasticsearch, port):
@@ -79,6 +82,21 @@ def test_a_view_dims_while_elasticsearch_is_away_and_comes_back(browser, console
         for visitor in (*visitors.values(), other, late):
             assert [one for one in visitor.faults if "503" not in one] == []
             visitor.close()
+
+
+def test_a_view_whose_source_was_slow_once_comes_back_though_nothing_has_changed(
+    browser, console, servers, monkeypatch
+):
+    with serve(kafka_bootstrap=servers.bootstrap, elasticsearch_url=servers.elasticsearch_url) as address:
+        visitor, slow = Visitor(browser, address), threading.Event()
+        read = sources.read_control
+        visitor.open("/control")
+        monkeypatch.setattr(sources, "read_control", lambda *asked: (slow.wait(60), read(*asked))[1])
+        visitor.page.reload()
+        expect(visitor.page.locator("#live")).to_contain_text("Kafka: has not answered within 2 s")
+        slow.set()
+        expect(visitor.page.locator("#live")).to_contain_text("ada")
+        visitor.close()
 
 
 def test_a_view_without_kafka_says_so_and_those_of_elasticsearch_go_on(browser, console, servers, port):
