@@ -4,8 +4,8 @@ import { Idiomorph } from "./vendor/idiomorph-0.8.0.esm.js";
 
 const FEEDS = document.body.dataset.feeds;
 const IS_DOWN = "down" in document.body.dataset; // this page came without its view: a source was down
+const RETRY_MS = 2000; // while a source is down
 const fresh = document.getElementById("fresh");
-const RETRY_MS = 2000;
 let stream, isFetching, hasChanged, retry;
 
 export function keepFresh(redraw) {

@@ -5,8 +5,8 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
+from jobs.detector.control import history
 from jobs.runtime.settings import Settings
-from ops.console import sources
 from ops.console.server import application
 from ops.console.settings import ConsoleSettings
 from ops.console.sources import Sources
@@ -52,8 +52,8 @@ def elasticsearch(servers, port):
 
 
 def serve(**settings):
-    servers = Sources(Settings(metrics_port=65_000, **settings), OWN)
-    return serving(application(servers, OWN, Writes(servers), "ada"))
+    sources = Sources(Settings(metrics_port=65_000, **settings), OWN)
+    return serving(application(sources, OWN, Writes(sources), "ada"))
 
 
 def test_a_view_dims_while_elasticsearch_is_away_and_comes_back(browser, console, servers, elasticsearch, port):
@@ -88,13 +88,12 @@ def test_a_view_whose_source_was_slow_once_comes_back_though_nothing_has_changed
     browser, console, servers, monkeypatch
 ):
     with serve(kafka_bootstrap=servers.bootstrap, elasticsearch_url=servers.elasticsearch_url) as address:
-        visitor, slow = Visitor(browser, address), threading.Event()
-        read = sources.read_control
+        visitor, answers = Visitor(browser, address), threading.Event()
         visitor.open("/control")
-        monkeypatch.setattr(sources, "read_control", lambda *asked: (slow.wait(60), read(*asked))[1])
+        monkeypatch.setattr("ops.console.sources.read_control", lambda *asked: answers.wait(60) and history(*asked))
         visitor.page.reload()
         expect(visitor.page.locator("#live")).to_contain_text("Kafka: has not answered within 2 s")
-        slow.set()
+        answers.set()
         expect(visitor.page.locator("#live")).to_contain_text("ada")
         visitor.close()
 
