@@ -42,14 +42,19 @@ class Health:
                 self._queries[query].moved = self._clock()
 
     def measured(self, query: str, positions: Offsets, lag: int) -> None:
-        """Note the offsets that a query has committed, and how many records it has not read."""
+        """Note the offsets that a query has committed, and how many records it has not read.
+
+        Partitions whose leader doesn't answer are left out. That is no progress, and doesn't say that nothing waits.
+        """
         with self._lock:
             one = self._queries[query]
-            has_moved = bool(one.positions) and positions != one.positions
-            if one.lag is None or has_moved or not lag:
+            known = one.positions | positions
+            has_moved = bool(one.positions) and known != one.positions
+            has_nothing = not lag and positions.keys() == known.keys()
+            if one.lag is None or has_moved or has_nothing:
                 one.moved = self._clock()
-            one.is_ready |= has_moved or not lag
-            one.positions, one.lag = positions, lag
+            one.is_ready |= has_moved or has_nothing
+            one.positions, one.lag = known, lag
 
     def not_measured(self, query: str) -> None:
         """Note that the broker can't say how far a query has come: then nobody can judge it."""

@@ -129,19 +129,28 @@ class LagWatch:
         """Measure all queries once."""
         found: dict[str, dict[Partition, Standing]] = {}
         for one in self._watched:
-            try:
-                looked = one.bounded(self._standings.look(one.group, one.names(), one.replay.start))
-                # First of all, as the rest can take longer.
-                lag = sum(standing.lag for standing in looked.values())
-                self._health.measured(one.name, {place: at.position for place, at in looked.items()}, lag)
-                found[one.name] = self._standings.with_times(one.group, looked, one.watermarked())
-            except (KafkaException, KeyError, ValueError) as error:
-                log.warning("lag unknown", query=one.name, reason=str(error))
-                self._health.not_measured(one.name)
+            if (standings := self._look(one)) is not None:
+                found[one.name] = standings
             metrics.QUIET.labels(one.job, one.name).set(self._health.quiet_seconds(one.name))
         for job in {one.job for one in self._watched}:
             mine = [(one, found[one.name]) for one in self._watched if one.job == job and one.name in found]
             _observe(job, mine, time.time())
+
+    def _look(self, one: Watched) -> dict[Partition, Standing] | None:
+        """Measure a query, for its health and its metrics; None if the latter are not known."""
+        try:
+            looked = one.bounded(self._standings.look(one.group, one.names(), one.replay.start))
+        except (KafkaException, KeyError, ValueError) as error:
+            log.warning("lag unknown", query=one.name, reason=str(error))
+            self._health.not_measured(one.name)
+            return None
+        lag = sum(standing.lag for standing in looked.values())
+        self._health.measured(one.name, {place: at.position for place, at in looked.items()}, lag)
+        try:
+            return self._standings.with_times(one.group, looked, one.watermarked())
+        except (KafkaException, KeyError, ValueError) as error:
+            log.warning("age of the lag unknown", query=one.name, reason=str(error))
+            return None
 
 
 def _observe(job: str, measured: Sequence[tuple[Watched, Mapping[Partition, Standing]]], now: float) -> None:

@@ -7,8 +7,10 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
@@ -21,6 +23,8 @@ from infra.contract.watermarks import watermark_value
 from jobs.table import JOBS
 from tests.integration.conftest import free_ports
 from tests.waiting import until
+
+T = TypeVar("T")
 
 SECONDS = 240
 START = 1_790_000_000_000
@@ -45,7 +49,21 @@ class Rules:
     def start(self) -> subprocess.Popen:
         with (self.home / "rules.log").open("ab") as output:
             command = [sys.executable, "-m", "ops.cli", "run", "rules"]
-            return subprocess.Popen(command, env=self.environment, stdout=output, stderr=output)
+            self.process = subprocess.Popen(command, env=self.environment, stdout=output, stderr=output)
+        return self.process
+
+    def until(self, condition: Callable[[], T], otherwise: str) -> T:
+        """What `condition` gives once it is true; fails with the job's output after a deadline or if the job ends."""
+
+        def reached() -> T:
+            found = condition()
+            assert self.process.poll() is None, f"{otherwise}: the job ended\n{self.output()}"
+            return found
+
+        try:
+            return until(reached, SECONDS, otherwise)
+        except TimeoutError as error:
+            pytest.fail(f"{error}; /healthz: {self.get('/healthz')}\n{self.output()}")
 
     def send(self) -> None:
         """A watermark into each partition, a second after the one before."""
@@ -111,17 +129,17 @@ def send(processes: list[psutil.Process], number: int) -> None:
 def test_a_job_that_hangs_says_so_and_one_that_retention_overtakes_ends_with_the_count(rules: Rules):
     process = rules.start()
     try:
-        until(lambda: rules.get("/readyz")[0] == 200, SECONDS, "ready with nothing to read")
+        rules.until(lambda: rules.get("/readyz")[0] == 200, "ready with nothing to read")
         rules.send()
-        until(lambda: rules.lag() == 0, SECONDS, "the first batch is committed")
-        until(lambda: rules.metric("kappa_event_time_seconds") == [START / 1000 + 1], SECONDS, "its event time")
+        rules.until(lambda: rules.lag() == 0, "the first batch is committed")
+        rules.until(lambda: rules.metric("kappa_event_time_seconds") == [START / 1000 + 1], "its event time")
 
         stopped = workers(process)
         assert stopped
         send(stopped, signal.SIGSTOP)
         for _ in range(3):
             rules.send()
-        _, reason = until(lambda: (found := rules.get("/healthz"))[0] == 503 and found, SECONDS, "it is told")
+        _, reason = rules.until(lambda: (found := rules.get("/healthz"))[0] == 503 and found, "it is told")
         assert "rules: no progress for" in reason
         assert rules.get("/readyz")[0] == 503
         assert sum(rules.metric("kappa_lag_records")) == 12, "measured while the batch hangs"
@@ -130,8 +148,8 @@ def test_a_job_that_hangs_says_so_and_one_that_retention_overtakes_ends_with_the
         assert process.poll() is None
 
         send(stopped, signal.SIGCONT)
-        until(lambda: rules.lag() == 0, SECONDS, "it goes on")
-        until(lambda: rules.get("/healthz")[0] == 200, SECONDS, "it is healthy again")
+        rules.until(lambda: rules.lag() == 0, "it goes on")
+        rules.until(lambda: rules.get("/healthz")[0] == 200, "it is healthy again")
 
         process.send_signal(signal.SIGSTOP)
         stopped = psutil.Process(process.pid).children(recursive=True)

@@ -68,6 +68,17 @@ def test_what_can_not_be_measured_is_not_judged_and_its_time_begins_anew():
     assert health.stalled(60)
 
 
+def test_a_leader_that_does_not_answer_is_neither_progress_nor_nothing_to_read():
+    health, clock = watched("statistics")
+    both = {("events", 0): 5, ("events", 1): 7}
+    health.measured("statistics", both, 3)
+    for answer in ({("events", 1): 7}, {}, both):
+        clock.now += 20
+        health.measured("statistics", answer, 3 if answer == both else 0)
+    assert health.stalled(60) == "statistics: no progress for 60 s, 3 records wait"
+    assert health.unready()
+
+
 def test_a_process_is_ready_when_each_query_has_committed_a_batch_or_found_nothing_to_read():
     health, _ = watched("statistics", "archive.log")
     assert health.unready() == "no batch committed yet: statistics, archive.log"

@@ -1,6 +1,7 @@
 """What is measured of the queries, from standings that are made up."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -106,6 +107,15 @@ def test_a_broker_that_does_not_answer_is_no_reason_to_end(monkeypatch):
     watched.measure()
     assert health.stalled(0) is None
     watched.check_retention()
+
+
+def test_a_query_is_judged_although_the_age_of_what_it_has_not_read_is_unknown(monkeypatch):
+    watched, health, standings = watch({EVENTS: Standing(1, 0, 9)}, query(), monkeypatch=monkeypatch)
+    failed = Mock(side_effect=KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)))
+    monkeypatch.setattr(standings, "with_times", failed)
+    watched.measure()
+    assert failed.called
+    assert health.stalled(0) == "statistics: no progress for 0 s, 8 records wait"
 
 
 def test_a_query_that_retention_has_overtaken_is_refused_with_the_count(monkeypatch):
