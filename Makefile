@@ -11,6 +11,7 @@ UV_VERSION := 0.13.8
 FLINK := .venv-flink
 OTELCOL := build/otelcol/otelcol
 TOOLS := .kappa/tools
+SYFT := github.com/anchore/syft/cmd/syft@v1.38.0
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE := ghcr.io/kappa/kappa:$(VERSION)
 # Each has its own Spark and servers, 2 GB; most of the time a test waits for one of them.
@@ -155,6 +156,19 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
 	$(COMPILE) tests/bench/flink/requirements.in -o tests/bench/flink/requirements.lock
 	$(BIN)/python -c "from infra import jars; jars.lock()"
+
+.PHONY: sbom
+sbom: setup ## Write bills of materials in CycloneDX's JSON: build/sbom/kappa.json of packages and jars, image.json if Docker has the image; needs Go
+	@command -v go >/dev/null || { echo "go: is needed to build syft; install it (https://go.dev/dl)" >&2; exit 2; }
+	@rm -rf build/sbom && mkdir -p build/sbom/content $(TOOLS)
+	@test -x $(TOOLS)/syft || { echo "Building syft into $(TOOLS), once: minutes"; GOBIN=$(CURDIR)/$(TOOLS) go install $(SYFT); }
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes --target build/sbom/content/packages -r requirements.lock
+	@cp -r .kappa/jars/spark build/sbom/content/jars
+	$(TOOLS)/syft scan -q dir:build/sbom/content --source-name kappa --source-version $(VERSION) -o cyclonedx-json=build/sbom/kappa.json
+	@rm -r build/sbom/content
+	@if docker image inspect $(IMAGE) >/dev/null 2>&1; then \
+		$(TOOLS)/syft scan -q docker:$(IMAGE) -o cyclonedx-json=build/sbom/image.json; \
+	else echo "$(IMAGE): not there, so only build/sbom/kappa.json is written; make image builds it"; fi
 
 .PHONY: bench
 bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine
