@@ -3,7 +3,11 @@
 MurmurHash2 (Austin Appleby, public domain) as `org.apache.kafka.common.utils.Utils.murmur2` has it.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
 
 _MASK = 0xFFFFFFFF
 _FACTOR, _ROTATION, _SEED = 0x5BD1E995, 24, 0x9747B28C
@@ -13,6 +17,14 @@ _FACTOR, _ROTATION, _SEED = 0x5BD1E995, 24, 0x9747B28C
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a record with this key."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def partitions_of(topics: pa.Array, keys: pa.Array, partitions: Mapping[str, int]) -> pa.Array:
+    """The same of many records, as int32: of topics with so many partitions. Each different key is hashed once."""
+    topic, key = topics.dictionary_encode(), keys.fill_null(b"").dictionary_encode()
+    hashes = np.array([murmur2(one) & 0x7FFFFFFF for one in key.dictionary.to_pylist()], np.int64)
+    counts = np.array([partitions[one] for one in topic.dictionary.to_pylist()], np.int64)
+    return pa.array((hashes[key.indices.to_numpy()] % counts[topic.indices.to_numpy()]).astype(np.int32))
 
 
 def murmur2(data: bytes) -> int:

@@ -21,8 +21,9 @@ from pydantic import BaseModel, ConfigDict
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-from connectors.kafka.partitioner import partition_of
+from connectors.kafka.partitioner import partition_of, partitions_of
 from connectors.sinks.delta import append
 from infra.contract.offsets import Partition, StoredOffsets
 from infra.contract.topics import Topic, TopicMap
@@ -247,10 +248,11 @@ def _inside(ranges: Mapping[Partition, tuple[int, int]]) -> Column:
 def _partition(partitions: Mapping[str, int]) -> Callable[[Column, Column], Column]:
     """The partition of a record by its key, as Kafka's clients choose it."""
 
-    def by_key(topic: str, key: bytes | None) -> int:
-        return partition_of(bytes(key or b""), partitions[topic])
+    @arrow_udf("int", ArrowUDFType.SCALAR)
+    def by_key(topics: pa.Array, keys: pa.Array) -> pa.Array:
+        return partitions_of(topics, keys, partitions)
 
-    return F.udf(by_key, "int", useArrow=False)
+    return by_key
 
 
 def _grouped(folds: ShardFolds) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:

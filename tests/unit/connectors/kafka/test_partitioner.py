@@ -1,6 +1,7 @@
+import pyarrow as pa
 import pytest
 
-from connectors.kafka.partitioner import murmur2, partition_of
+from connectors.kafka.partitioner import murmur2, partition_of, partitions_of
 
 
 # Of Kafka's own UtilsTest.
@@ -23,3 +24,15 @@ def test_a_key_has_one_of_the_partitions():
     assert [partition_of(b"vm-%02d" % n, 4) for n in range(4)] == [
         (murmur2(b"vm-%02d" % n) & 0x7FFFFFFF) % 4 for n in range(4)
     ]
+
+
+def test_many_records_get_the_partitions_that_each_would_get_alone():
+    counts = {"events": 4, "statistics": 7}
+    topics = ["events", "statistics", "statistics", "events", "statistics"]
+    keys = [b"vm-01", b"vm-01", None, None, b"\x00\xff"]
+    found = partitions_of(pa.array(topics), pa.array(keys, pa.binary()), counts)
+    assert found.type == pa.int32()
+    assert found.to_pylist() == [
+        partition_of(key or b"", counts[topic]) for topic, key in zip(topics, keys, strict=True)
+    ]
+    assert partitions_of(pa.array([], pa.string()), pa.array([], pa.binary()), counts).to_pylist() == []
