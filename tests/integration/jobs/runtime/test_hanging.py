@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -27,7 +28,7 @@ from tests.waiting import until
 T = TypeVar("T")
 
 SECONDS = 240
-START = 1_790_000_000_000
+START = (int(time.time()) - 3600) * 1000  # ms; of a week ago the broker would delete it under the test
 
 
 class Rules:
@@ -68,9 +69,11 @@ class Rules:
     def send(self) -> None:
         """A watermark into each partition, a second after the one before."""
         self.sent += 1
-        time = START + self.sent * 1000
+        sent_ms = START + self.sent * 1000
         for partition in range(4):
-            self.producer.produce(self.events, watermark_value(time * 1_000_000), partition=partition, timestamp=time)
+            self.producer.produce(
+                self.events, watermark_value(sent_ms * 1_000_000), partition=partition, timestamp=sent_ms
+            )
         assert self.producer.flush(30) == 0
 
     def lag(self) -> int:
