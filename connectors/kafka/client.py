@@ -4,6 +4,7 @@ A *connection* is what any of them needs to reach its brokers: addresses, encryp
 confluent_kafka. security.py makes it from the environment. Why a broker refuses it, refusals.py hears.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,11 +12,15 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from connectors.kafka.deadline import within
 from connectors.kafka.refusals import Hearing
 
 Connection = Mapping[str, Any]
 CALL_SECONDS = 30.0  # for a single answer of the broker
+CLOSE_SECONDS = 10.0  # for leaving a group, and the end of a client's threads
 READER = "kappa.reader"  # the group of whoever only reads: librdkafka wants one, nothing is ever committed to it
+
+_log = logging.getLogger(__name__)
 
 
 def make_admin(connection: Connection, settings: Mapping[str, Any] = {}) -> AdminClient:
@@ -43,7 +48,15 @@ class _Producer(Producer):
 
 
 class _Consumer(Consumer):
-    pass
+    def close(self) -> None:
+        """Leave the group and the brokers, within CLOSE_SECONDS.
+
+        librdkafka may wait for its own threads for ever (its issue 5476): they are then left to the process's end.
+        """
+        try:
+            within(CLOSE_SECONDS, super().close)
+        except TimeoutError:
+            _log.warning("a consumer of Kafka did not end within %g s: it is left behind", CLOSE_SECONDS)
 
 
 def _hearing(connection: Connection) -> Hearing:

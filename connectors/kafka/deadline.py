@@ -8,8 +8,8 @@ from concurrent.futures import Future
 def within(seconds: float, call: Callable[[], None]) -> None:
     """Run `call` in a thread; raises its exception, or TimeoutError if it takes more than `seconds`.
 
-    librdkafka's `send_offsets_to_transaction` may never return when its broker dies, whatever timeout it is given. A
-    call that hangs keeps its thread, and with it its producer, until the process ends.
+    librdkafka's `send_offsets_to_transaction` may never return when its broker dies, whatever timeout it is given, nor
+    may the end of a consumer. A call that hangs keeps its thread, and with it its client, until the process ends.
     """
     outcome: Future[None] = Future()
 

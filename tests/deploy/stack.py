@@ -12,14 +12,23 @@ from infra.errors import UserError
 
 REPORT = Path("build/deploy.json")
 POLL_SECONDS = 5.0
+EXAMPLES = 20  # of differing records, in the report
+
+
+class CommandError(UserError):
+    """A command's exit code was not 0; `printed` is its standard output."""
+
+    def __init__(self, command: Sequence[str], code: int, printed: str, errors: str) -> None:
+        super().__init__(f"{' '.join(command)}: code {code}: {(errors.strip() or printed.strip())[-1500:]}")
+        self.printed = printed
 
 
 def run(*command: str | Path, **more: Any) -> str:
-    """Run a command and give its output; raises UserError with the end of what it said."""
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **more)
+    """Run a command and give its output; raises CommandError with the end of what it said."""
+    parts = [str(part) for part in command]
+    done = subprocess.run(parts, capture_output=True, text=True, check=False, **more)
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip())[-1500:]
-        raise UserError(f"{' '.join(str(part) for part in command)}: code {done.returncode}: {said}")
+        raise CommandError(parts, done.returncode, done.stdout, done.stderr)
     return done.stdout
 
 
@@ -100,12 +109,12 @@ class Platform(Protocol):
 def replay(platform: Platform, job: str, image: str, check: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """A generation from its plan to its end: started, compared, promoted, rolled back, dropped; gives the facts.
 
-    `check` looks at it once it has caught up. Raises UserError if a command fails, as `diff` does if there is one.
+    `check` looks at it once it has caught up. Raises UserError if a command fails.
     """
     platform.apply(platform.kappa("replay", "start", "--job", job, "--as", "v2", "--image", image))
     platform.kappa("replay", "watch", "v2")
     checked = check()
-    compared = json.loads(platform.kappa("replay", "diff", "live", "v2", "--json"))["compared"]
+    found = _diff(platform)
     platform.kappa("replay", "promote", "v2")
     promoted = _readers(platform)
     platform.kappa("replay", "rollback")
@@ -113,15 +122,28 @@ def replay(platform: Platform, job: str, image: str, check: Callable[[], dict[st
     platform.withdraw()
     platform.kappa("replay", "drop", "v2")
     left = json.loads(platform.python(LEFT))
-    passed = checked["passed"] and promoted == {"v2"} and returned == {"live"} and not left
+    switched = promoted == {"v2"} and returned == {"live"} and not left
+    same = not found["summary"] and all(count > 0 for count in found["compared"]["novelties"])
     return {
-        "passed": passed and all(count > 0 for count in compared["novelties"]),
+        "passed": checked["passed"] and same and switched,
         "checked": checked,
-        "compared": compared,
+        "compared": found["compared"],
+        "differing": found["summary"],
+        "examples": found["differences"][:EXAMPLES],
         "readers_after_promotion": sorted(promoted),
         "readers_after_rollback": sorted(returned),
         "left_by_drop": left,
     }
+
+
+def _diff(platform: Platform) -> dict[str, Any]:
+    """What `kappa replay diff` found, which says by its exit code whether there was anything."""
+    try:
+        return dict(json.loads(platform.kappa("replay", "diff", "live", "v2", "--json")))
+    except CommandError as error:
+        if not error.printed.lstrip().startswith("{"):
+            raise
+        return dict(json.loads(error.printed))
 
 
 def _readers(platform: Platform) -> set[str]:
