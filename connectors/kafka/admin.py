@@ -23,7 +23,7 @@ from infra.errors import UserError
 
 TIMEOUT_SECONDS = 15.0
 LEADER_TIMEOUT_SECONDS = 60.0  # a broker on a busy machine takes seconds to open the logs of a hundred partitions
-GROWING = ("retention.ms", "max.message.bytes")  # a larger value loses nothing
+GROWING = ("retention.ms", "min.compaction.lag.ms", "max.message.bytes")  # a larger value loses nothing
 
 
 @dataclass(frozen=True)

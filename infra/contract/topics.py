@@ -124,14 +124,13 @@ class Topic(BaseModel):
     @property
     def config(self) -> dict[str, str]:
         """The broker's topic settings that the map determines."""
-        config: dict[str, str] = {
+        config = {
             "cleanup.policy": self.cleanup,
             "message.timestamp.type": self.timestamp,
             "max.message.bytes": str(self.max_message_bytes),
         }
-        if self.cleanup == "delete":
-            config["retention.ms"] = str(self.retention // timedelta(milliseconds=1))
-        return config
+        kept = "retention.ms" if self.cleanup == "delete" else "min.compaction.lag.ms"
+        return config | {kept: str(self.retention // timedelta(milliseconds=1))}
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """The inventory as a lookup table: the facts of each machine (type, site, hypervisor, ...) with their history.
 
-The `inventory` topic is compacted by machine and `valid_from`, so every change of a machine's facts stays in it. A fact
-applies to an event if it was valid at the event's time and had reached the broker before the event did. Both times are
-in the log, so a replay finds the same facts. A `Fact` is a dict of the facts and when they hold, in ns since the epoch:
-`valid_from`, `valid_to` (None: no end), `known_from` (when the broker received them) and `retired_at` (the end that the
-fact itself has, whatever follows it).
+The `inventory` topic is compacted by machine and `valid_from`, so every change of a machine's facts stays in it. Of the
+facts that had reached the broker before an event did, the one that began last before the event's time applies, until
+its own end; of two that began together, the one that came later. All these times are in the log, so a replay finds the
+same facts. A `Fact` is a dict of the facts and when they hold, in ns since the epoch: `valid_from`, `valid_to` (None:
+no end) and `known_from` (when the broker received them).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -30,7 +30,6 @@ _HISTORY = pa.struct(
         ("valid_from", pa.int64()),
         ("valid_to", pa.int64()),
         ("known_from", pa.int64()),
-        ("retired_at", pa.int64()),
         *((name, pa.string()) for name in FACTS),
         (DEPENDS_ON, pa.list_(pa.string())),
     ]
@@ -45,7 +44,7 @@ class InventoryFollower:
     """Keeps the facts of all machines in memory; each `catch_up` reads the topic on to its present end."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self.facts: dict[str, dict[int, Fact]] = defaultdict(dict)  # machine -> valid_from -> fact
+        self.facts: dict[str, list[Fact]] = defaultdict(list)  # of each machine, in the order of their coming
         self._consumer = make_consumer(client_config(bootstrap), READER)
         partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
@@ -83,11 +82,18 @@ class InventoryFollower:
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             log.warning("inventory record skipped", offset=message.offset(), error=str(error))
             return
-        self.facts[machine][fact["valid_from"]] = fact
+        if not is_repeated(fact, self.facts[machine]):
+            self.facts[machine].append(fact)
 
 
-def read_facts(bootstrap: str, topic: str) -> dict[str, dict[int, Fact]]:
-    """Read the whole topic: machine -> valid_from in ns -> fact."""
+def is_repeated(fact: Fact, known: Sequence[Fact]) -> bool:
+    """Whether a fact says of its beginning what the newest of the known ones of that beginning says."""
+    before = next((one for one in reversed(known) if one["valid_from"] == fact["valid_from"]), None)
+    return before is not None and {**fact, "known_from": before["known_from"]} == before
+
+
+def read_facts(bootstrap: str, topic: str) -> dict[str, list[Fact]]:
+    """Read the whole topic: of each machine its facts, in the order of their coming."""
     follower = InventoryFollower(bootstrap, topic)
     try:
         follower.catch_up()
@@ -115,9 +121,18 @@ class InventoryTable:
     def _rebuild(self) -> None:
         if self._frame is not None:
             self._frame.unpersist()
-        facts = self._follower.facts
-        rows = [{"machine": machine, "history": history(known.values())} for machine, known in facts.items()]
-        self._frame = self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA)).persist()
+        table = pa.Table.from_pylist(rows(self._follower.facts), schema=SCHEMA)
+        self._frame = self.spark.createDataFrame(table).persist()
+
+
+def rows(facts: Mapping[str, Sequence[Fact]]) -> list[dict[str, Any]]:
+    """The facts of each machine, in the order of their coming, as rows of SCHEMA: what applies stands first."""
+    return [{"machine": machine, "history": newest_first(known)} for machine, known in facts.items()]
+
+
+def newest_first(facts: Sequence[Fact]) -> list[Fact]:
+    """One machine's facts, that which began last first; of those that began together the one that came last."""
+    return sorted(reversed(facts), key=lambda fact: -fact["valid_from"])  # noqa: C414
 
 
 def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
@@ -158,17 +173,3 @@ def _time(value: Any) -> int:
     if abs(time := int(value)) < 2**63:
         return time
     raise ValueError(f"{time}: no time in nanoseconds")
-
-
-def history(facts: Iterable[Fact]) -> list[Fact]:
-    """One machine's facts, newest first: each ends where the next one begins, or at its own earlier `valid_to`."""
-    newest_first = sorted(facts, key=lambda fact: -fact["valid_from"])
-    ends = [None, *(fact["valid_from"] for fact in newest_first[:-1])]
-    return [
-        {
-            **fact,
-            "valid_to": min((e for e in (fact["valid_to"], end) if e is not None), default=None),
-            "retired_at": fact["valid_to"],
-        }
-        for fact, end in zip(newest_first, ends, strict=True)
-    ]

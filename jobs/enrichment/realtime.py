@@ -7,6 +7,7 @@ timestamp. docs/explanation/real-time.md says what follows from it.
 """
 
 import threading
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import orjson
@@ -19,7 +20,7 @@ from pyspark.sql.types import ArrayType
 from connectors.decoders.registry import decoder_of
 from infra.contract.topics import Topic, TopicMap
 from jobs.enrichment.identity import has_headers, with_principal
-from jobs.enrichment.inventory import SCHEMA, Fact, history, read_facts
+from jobs.enrichment.inventory import SCHEMA, Fact, read_facts, rows
 from jobs.enrichment.retry import topics_by_format
 from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.transform import enrichment
@@ -78,10 +79,9 @@ def readable(topics: TopicMap) -> list[Topic]:
     return [topic for topic in topics.telemetry if topic.format and not decoder_of(topic.format).needs_python]
 
 
-def inventory(spark: SparkSession, facts: dict[str, dict[int, Fact]]) -> DataFrame:
+def inventory(spark: SparkSession, facts: Mapping[str, Sequence[Fact]]) -> DataFrame:
     """The inventory (columns: SCHEMA) as a literal in the plan: the real-time mode can't join with a cached table."""
-    rows = [{"machine": machine, "history": history(known.values())} for machine, known in facts.items()]
-    parsed = F.from_json(F.lit(orjson.dumps(rows).decode()), ArrayType(from_arrow_schema(SCHEMA)))
+    parsed = F.from_json(F.lit(orjson.dumps(rows(facts)).decode()), ArrayType(from_arrow_schema(SCHEMA)))
     return spark.range(1).select(F.inline(parsed))
 
 

@@ -123,27 +123,31 @@ def _split_by_verdict(limits: Limits) -> Step:
 
 
 def _join_inventory(telemetry: Iterable[Topic]) -> Enrichment:
-    """Add `inventory`: the facts that were valid at the row's first event and known when the broker received it.
+    """Add `inventory`: of the facts that were known when the broker received the row, those of its first event's time.
+
+    A fact ends where a newer one begins, but only for rows that came after that one: else a replay, which knows of it
+    from the beginning, would give another answer.
 
     What the inventory doesn't say the resource's own attributes may; `known` is the inventory's alone. What is then
     known of the machine also tells whether the row is forged.
     """
     first = F.coalesce(F.array_min("events.time_unix_nano"), F.col("first_unix_nano"))
 
-    def applies(fact: Column) -> Column:
-        is_known = fact["known_from"] <= F.col("received")
-        has_begun = fact["valid_from"] <= F.col("first")
-        has_ended = fact["valid_to"] <= F.col("first")
-        return is_known & has_begun & ~F.coalesce(has_ended, F.lit(False))
+    def has_begun(fact: Column) -> Column:
+        return (fact["known_from"] <= F.col("received")) & (fact["valid_from"] <= F.col("first"))
+
+    def goes_on(fact: Column) -> Column:
+        return ~F.coalesce(fact["valid_to"] <= F.col("first"), F.lit(False))
 
     # Most machines have one fact, and Spark interprets the functions of lists.
     only = F.get("history", F.lit(0))
-    fact = F.when(F.size("history") == 1, F.when(applies(only), only)).otherwise(
-        F.get(F.filter("history", applies), F.lit(0))
+    newest = F.slice(F.filter("history", has_begun), 1, 1)
+    fact = F.when(F.size("history") == 1, F.when(has_begun(only) & goes_on(only), only)).otherwise(
+        F.get(F.filter(newest, goes_on), F.lit(0))
     )
     own = own_facts(F.col("resource"))
     named = (F.coalesce(fact[name], own[name]).alias(name) for name in FACTS)
-    others = (fact[DEPENDS_ON].alias(DEPENDS_ON), fact["retired_at"].alias("valid_to_unix_nano"))
+    others = (fact[DEPENDS_ON].alias(DEPENDS_ON), fact["valid_to"].alias("valid_to_unix_nano"))
     facts = F.struct(fact.isNotNull().alias("known"), *named, *others)
     forged = is_forged(telemetry, fact)
     judged = None if forged is None else F.when(_is_event() & forged, FORGED).otherwise(F.col("verdict"))

@@ -17,10 +17,10 @@ from connectors.kafka.producer import CollectorProducer
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.errors import UserError
 from infra.settings import describe
-from jobs.enrichment.inventory import history, read_facts
+from jobs.enrichment.inventory import read_facts
 from jobs.runtime.settings import load_settings
 from ops.commands.detector import By
-from ops.inventory import Entry
+from ops.inventory import Entry, history
 from ops.inventory import retire as retire_machine
 from ops.launcher import topics_of
 from ops.os_user import author
@@ -88,7 +88,7 @@ def show(
     facts = read_facts(settings.kafka_bootstrap, topics_of(settings)["inventory"].name).get(machine)
     if not facts:
         raise UserError(f"machine {machine!r}: not in the inventory; add it with `kappa inventory load FILE`")
-    found = history(facts.values())
+    found = history(facts)
     if as_json:
         typer.echo(json.dumps(found))
         return

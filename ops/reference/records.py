@@ -68,7 +68,8 @@ def _about(topic: Topic) -> tuple[str, ...]:
 
 def _settings(topic: Topic) -> tuple[str, ...]:
     durations = [format_duration(value) if value is not None else "" for value in (topic.lateness, topic.future)]
-    retention = format_duration(topic.retention) if topic.cleanup == "delete" else "newest of each key"
+    kept = format_duration(topic.retention)
+    retention = kept if topic.cleanup == "delete" else f"{kept}, the newest of each key for ever"
     facts = (topic.partitions, retention, topic.cleanup, topic.timestamp, topic.archive)
     return code(topic.name), *map(str, facts), *durations
 

@@ -11,10 +11,11 @@ from connectors.kafka.reader import read_topic
 from connectors.sinks.elasticsearch import connect as connect_elasticsearch
 from infra.contract.topics import load_topics
 from jobs.detector import control
-from jobs.enrichment.inventory import history, read_facts
+from jobs.enrichment.inventory import read_facts
 from jobs.runtime.settings import Settings
 from ops.console.feeds import CLOCK, signs
 from ops.console.sources import Sources
+from ops.inventory import history
 from tests.integration.ops.console.conftest import BEGAN, OWN
 
 MINUTE = 60_000
@@ -154,7 +155,7 @@ def test_a_rule_is_previewed_on_what_is_indexed(browser):
 
 def test_a_retired_machine_is_in_the_inventory_and_in_the_history(browser, servers):
     act(browser, "retire", machine="vm-2", typed="vm-2")
-    (fact,) = history(read_facts(servers.bootstrap, "inventory")["vm-2"].values())
+    (fact,) = history(read_facts(servers.bootstrap, "inventory")["vm-2"])
     assert fact["valid_to"] is not None
     said = get(browser, "fleet/vm-2")["control"][0]
     assert (said["action"], said["by"]) == ("retire", "ada")

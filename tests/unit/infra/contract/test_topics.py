@@ -60,6 +60,7 @@ def test_a_topic_takes_its_own_value_then_the_groups_then_the_default(load):
         "cleanup.policy": "compact",
         "message.timestamp.type": "CreateTime",
         "max.message.bytes": "10485760",
+        "min.compaction.lag.ms": "604800000",
     }
 
 

@@ -1,6 +1,6 @@
 import base64
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import orjson
 import pyarrow as pa
@@ -11,7 +11,8 @@ from infra.contract.columnar import event_columns, to_rows
 from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.schemas import DECODED, EVENT
 from infra.contract.topics import load_topics
-from jobs.enrichment.inventory import SCHEMA, history, parse_fact
+from jobs.enrichment.inventory import SCHEMA, parse_fact
+from jobs.enrichment.inventory import rows as inventory_rows
 from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.transform import RECORD_BYTES, REJECTED_NAME, enrichment
 
@@ -71,8 +72,7 @@ def rendered(*events, sound=True, **fields):
 
 def frames(spark, batches, facts=()):
     """Decoded batches and inventory facts, as enrichment takes them."""
-    rows = [{"machine": machine, "history": history(known)} for machine, known in dict(facts).items()]
-    inventory = spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA))
+    inventory = spark.createDataFrame(pa.Table.from_pylist(inventory_rows(dict(facts)), schema=SCHEMA))
     return spark.createDataFrame([tuple(b[name] for name in FRAME.names) for b in batches], FRAME), inventory
 
 
@@ -296,13 +296,33 @@ def test_what_retires_a_machine_leaves_its_facts_for_the_time_before(run):
     assert facts == {1: {"known": True, "site": "a"}, 2: {"known": False}}
 
 
-def test_history_closes_each_fact_at_the_next():
-    facts = [fact(site="b", valid_from_unix_nano=20), fact(site="a"), fact(site="c", valid_from_unix_nano=30)]
-    assert [(f["site"], f["valid_from"], f["valid_to"]) for f in history(facts)] == [
-        ("c", 30, None),
-        ("b", 20, 30),
-        ("a", 0, 20),
-    ]
+def test_a_fact_goes_on_for_what_came_before_the_next_one_was_known(run):
+    """That begins earlier than it is known; a replay, which knows it from the beginning, must give the same answer."""
+    facts = [fact(site="a", known=NOW - 2 * NANO), fact(site="b", valid_from_unix_nano=NOW - NANO, known=NOW + NANO)]
+    found = run(
+        batch(point(), offset=1),
+        batch(point(), offset=2) | {"timestamp": RECEIVED + timedelta(seconds=1)},
+        facts={"vm-1": facts},
+    )
+    sites = {record["source"]["offset"]: record["inventory"]["site"] for _, record in found["events"]}
+    assert sites == {1: "a", 2: "b"}
+
+
+def test_a_correction_holds_from_when_it_is_known(run):
+    facts = [fact(site="wrong", known=NOW - 2 * NANO), fact(site="right", known=NOW + NANO)]
+    found = run(
+        batch(point(), offset=1),
+        batch(point(), offset=2) | {"timestamp": RECEIVED + timedelta(seconds=1)},
+        facts={"vm-1": facts},
+    )
+    sites = {record["source"]["offset"]: record["inventory"]["site"] for _, record in found["events"]}
+    assert sites == {1: "wrong", 2: "right"}
+
+
+def test_an_older_fact_does_not_return_when_the_next_one_has_ended(run):
+    ended = fact(site="b", valid_from_unix_nano=NOW - 3 * NANO, valid_to_unix_nano=NOW - NANO)
+    [(_, record)] = run(batch(point()), facts={"vm-1": [fact(site="a"), ended]})["events"]
+    assert record["inventory"] == {"known": False}
 
 
 POD = {"k8s.pod.name": "cart-1", "k8s.deployment.name": "cart", "cloud.region": "eu-1", "k8s.node.name": "node-3"}
