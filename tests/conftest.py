@@ -12,8 +12,9 @@ from tests.spark import end_spark
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """One session for all tests, configured as a job's."""
-    session = open_session("tests", Settings(home=tmp_path_factory.mktemp("spark"), shuffle_partitions=2))
+    """One session for all tests, configured as a job's with twice its heap: thousands of tests fill it a little."""
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), shuffle_partitions=2, driver_memory="2g")
+    session = open_session("tests", settings)
     yield session
     end_spark()
 

@@ -31,7 +31,7 @@ from tests.chaos.verify import Findings, _compare_statistics
 from tests.integration.conftest import free_ports
 from tests.waiting import until
 
-STARTS = int(os.environ.get("KAPPA_COPIES_STARTS", "5"))
+STARTS = int(os.environ.get("KAPPA_COPIES_STARTS", "3"))
 JOBS = os.environ.get("KAPPA_COPIES_JOBS", "enrichment").split(",")
 SEED = int(os.environ.get("KAPPA_COPIES_SEED", "1"))
 REPORT = os.environ.get("KAPPA_COPIES_REPORT")
@@ -136,7 +136,7 @@ def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab):
     for number in range(STARTS):
         job = JOBS[number % len(JOBS)]
         time.sleep(rng.uniform(0, 3))
-        at_work[job], seconds = one_start(lab, job, at_work[job], rng, both=number % 5 == 4)
+        at_work[job], seconds = one_start(lab, job, at_work[job], rng, both=number % 3 == 2)
         rounds.append({"job": job, "longest_pause_seconds": round(seconds, 1)})
     feed.over.set()
     feed.join()
