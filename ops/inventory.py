@@ -1,6 +1,5 @@
-"""Entries of the inventory as people give them, the end of a machine, and what was said of one."""
+"""Entries of the inventory as people give them, and the end of a machine."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -11,7 +10,6 @@ from connectors.kafka.producer import write_now
 from infra.contract.inventory import DEPENDENCIES_CHARACTERS, DEPENDS_ON, FACTS, MOST_DEPENDENCIES, Facts
 from infra.contract.topics import TopicMap
 from jobs.detector import control
-from jobs.enrichment.inventory import Fact, newest_first
 
 
 class Entry(Facts):
@@ -58,19 +56,6 @@ def retire(bootstrap: str, topics: TopicMap, machine: str, time: datetime, by: s
     entry = Entry(machine=machine, valid_from=time, valid_to=time)
     write_now(bootstrap, topics["inventory"].name, entry.key().decode(), orjson.dumps(entry.record()))
     control.send(bootstrap, topics[control.TOPIC], control.retire(machine, nanos(time) or 0), by)
-
-
-def history(facts: Sequence[Fact]) -> list[Fact]:
-    """What was said of one machine, newest first: each fact ends where the next one begins, or at its own earlier end.
-
-    One that was corrected ends where it begins. `facts` are in the order of their coming.
-    """
-    found = newest_first(facts)
-    ends = [None, *(fact["valid_from"] for fact in found[:-1])]
-    return [
-        {**fact, "valid_to": min((one for one in (fact["valid_to"], end) if one is not None), default=None)}
-        for fact, end in zip(found, ends, strict=True)
-    ]
 
 
 def nanos(time: datetime | None) -> int | None:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,10 +17,10 @@ from connectors.kafka.producer import CollectorProducer
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.errors import UserError
 from infra.settings import describe
-from jobs.enrichment.inventory import read_facts
+from jobs.enrichment.inventory import Fact, newest_first, read_facts
 from jobs.runtime.settings import load_settings
 from ops.commands.detector import By
-from ops.inventory import Entry, history
+from ops.inventory import Entry
 from ops.inventory import retire as retire_machine
 from ops.launcher import topics_of
 from ops.os_user import author
@@ -88,7 +88,7 @@ def show(
     facts = read_facts(settings.kafka_bootstrap, topics_of(settings)["inventory"].name).get(machine)
     if not facts:
         raise UserError(f"machine {machine!r}: not in the inventory; add it with `kappa inventory load FILE`")
-    found = history(facts)
+    found = _history(facts)
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -97,6 +97,19 @@ def show(
         needed = ", ".join(fact[DEPENDS_ON] or ())
         table.add_row(_text(fact["valid_from"]), _text(fact["valid_to"]), *(fact[n] or "" for n in FACTS), needed)
     console.print(table)
+
+
+def _history(facts: Sequence[Fact]) -> list[Fact]:
+    """What was said of one machine, newest first: each fact ends where the next one begins, or at its own earlier end.
+
+    One that was corrected ends where it begins. `facts` are in the order of their coming.
+    """
+    found = newest_first(facts)
+    ends = [None, *(fact["valid_from"] for fact in found[:-1])]
+    return [
+        {**fact, "valid_to": min((one for one in (fact["valid_to"], end) if one is not None), default=None)}
+        for fact, end in zip(found, ends, strict=True)
+    ]
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,6 @@ from jobs.enrichment.inventory import read_facts
 from jobs.runtime.settings import Settings
 from ops.console.feeds import CLOCK, signs
 from ops.console.sources import Sources
-from ops.inventory import history
 from tests.integration.ops.console.conftest import BEGAN, OWN
 
 MINUTE = 60_000
@@ -155,7 +154,7 @@ def test_a_rule_is_previewed_on_what_is_indexed(browser):
 
 def test_a_retired_machine_is_in_the_inventory_and_in_the_history(browser, servers):
     act(browser, "retire", machine="vm-2", typed="vm-2")
-    (fact,) = history(read_facts(servers.bootstrap, "inventory")["vm-2"])
+    (fact,) = read_facts(servers.bootstrap, "inventory")["vm-2"]
     assert fact["valid_to"] is not None
     said = get(browser, "fleet/vm-2")["control"][0]
     assert (said["action"], said["by"]) == ("retire", "ada")

@@ -1,4 +1,4 @@
-"""The files that `kappa inventory load` takes."""
+"""The files that `kappa inventory load` takes, and the history that `show` prints."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from infra.errors import UserError
 from jobs.enrichment.inventory import parse_fact
-from ops.commands.inventory import _entry, _rows
+from ops.commands.inventory import _entry, _history, _rows
 
 CSV = """machine,type,site,hypervisor,tenant,role,depends_on,valid_from,valid_to
 vm-1,virtual,lund,node-3,acme,web,db-1; cache,2026-01-01T00:00:00Z,2026-02-01T00:00:00+01:00
@@ -77,3 +77,24 @@ def test_what_is_no_list_of_objects_is_refused(tmp_path, text):
     file.write_text(text)
     with pytest.raises(UserError, match=r"machines\.json"):
         records(file)
+
+
+def fact(**record):
+    return parse_fact(json.dumps({"machine": "vm-1", **record}).encode(), 1)[1]
+
+
+def lines(*facts):
+    return [(one["site"], one["valid_from"], one["valid_to"]) for one in _history(facts)]
+
+
+def test_each_fact_ends_where_the_next_one_begins():
+    found = lines(fact(site="b", valid_from_unix_nano=20), fact(site="a"), fact(site="c", valid_from_unix_nano=30))
+    assert found == [("c", 30, None), ("b", 20, 30), ("a", 0, 20)]
+
+
+def test_a_fact_has_its_own_earlier_end():
+    assert lines(fact(site="a", valid_to_unix_nano=9), fact(site="b", valid_from_unix_nano=20))[1] == ("a", 0, 9)
+
+
+def test_what_was_corrected_ends_where_it_begins():
+    assert lines(fact(site="a"), fact(site="b")) == [("b", 0, None), ("a", 0, 0)]
