@@ -60,7 +60,7 @@ test: setup tools ## Lint, check types and imports, run the unit and integration
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+	$(BIN)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow" $(TEST_ARGS)
 
 .PHONY: test-charts
 test-charts: setup tools ## Lint the chart and compare its examples with their goldens; part of `make test`
@@ -96,8 +96,9 @@ test-copies: setup ## Start second copies of jobs at 100 random moments: always 
 		KAPPA_COPIES_PAUSE_SECONDS=60 KAPPA_COPIES_REPORT=build/copies.json $(BIN)/pytest tests/integration/jobs/runtime/test_copies.py $(TEST_ARGS)
 
 .PHONY: test-replay
-test-replay: setup ## Replay the chain, from Kafka and from Delta, with kills in between, and compare: build/replay.json
+test-replay: setup ## Replay the chain, from Kafka, from Delta and from savepoints, with kills in between, and compare: build/replay.json
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
+	$(BIN)/pytest tests/integration/ops -m slow $(TEST_ARGS)
 
 .PHONY: test-fuzz
 test-fuzz: setup ## Send 200,000 bad records through enrichment and indexer: each is accounted for, 10 minutes

@@ -14,7 +14,7 @@ from ops.replay.registry import Registry
 from tests.chaos.reading import read_table
 from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
 
-pytestmark = pytest.mark.timeout(4 * PATIENCE)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(4 * PATIENCE)]
 TOPICS = ("events", "events.late", "events.rejected", "statistics", "novelties", "incidents")
 
 

@@ -19,7 +19,7 @@ from tests.chaos.reading import read_topic
 from tests.integration.ops.small_chain import PATIENCE, RUNNING, SECONDS, SmallChain
 
 JOBS = ("enrichment", "statistics", "detector", "incidents", "archive")
-pytestmark = pytest.mark.timeout(6 * PATIENCE)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
 
 
 def compared(chain: SmallChain) -> verify.Findings:

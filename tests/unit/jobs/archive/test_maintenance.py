@@ -1,3 +1,4 @@
+import shutil
 import threading
 from datetime import date, timedelta
 from pathlib import Path
@@ -34,14 +35,20 @@ def numbers(spark, path, **options):
     return sorted(row.id for row in spark.read.format("delta").options(**options).load(path).collect())
 
 
-@pytest.fixture
-def table(spark, tmp_path):
+@pytest.fixture(scope="module")
+def original(spark, tmp_path_factory):
     """A table of many small files of yesterday, and one of today."""
-    path = str(tmp_path / "log")
+    path = tmp_path_factory.mktemp("original") / "log"
     for batch in range(BATCHES):
-        append(spark, path, batch)
-    append(spark, path, BATCHES, day=TODAY)
+        append(spark, str(path), batch)
+    append(spark, str(path), BATCHES, day=TODAY)
     return path
+
+
+@pytest.fixture
+def table(original, tmp_path):
+    """A copy of it for one test."""
+    return str(shutil.copytree(original, tmp_path / "log"))
 
 
 def keep_no_former_version(spark, path):
