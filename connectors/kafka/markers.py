@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
+from tenacity import RetryCallState
 
 from connectors.kafka.client import CALL_SECONDS, fetch_committed, open_consumer
 from connectors.kafka.retries import retrying
 from connectors.kafka.transactions import Patience, TransactionalWriter
+
+WAITING_SECONDS = 20.0  # for offsets, after which a person is told
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +116,17 @@ def read_markers(settings: ProgressSettings, slots: Collection[int], isolation: 
 
 def _fetch(settings: ProgressSettings, consumer: Consumer, slots: Iterable[int]) -> dict[int, Marker]:
     wanted = [TopicPartition(settings.progress_topic, slot) for slot in slots]
-    found = retrying(settings.retry_seconds)(lambda: fetch_committed(consumer, wanted))
+
+    def tell(attempt: RetryCallState) -> None:
+        if (attempt.seconds_since_start or 0) >= WAITING_SECONDS and attempt.outcome:
+            _log.warning(
+                "offsets of group %s can't be read since %.0f s (%s): if the brokers are well, a transaction hangs: "
+                "docs/how-to/operate.md, 'A hanging transaction'",
+                *(settings.group, attempt.seconds_since_start, attempt.outcome.exception()),
+            )
+
+    patient = retrying(settings.retry_seconds).copy(before_sleep=tell)
+    found = patient(lambda: fetch_committed(consumer, wanted))
     return {committed.partition: Marker.of(committed) for committed in found if committed.offset > 0}
 
 
