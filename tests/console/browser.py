@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 # As root without a sandbox; nothing is asked of other hosts.
@@ -17,7 +17,9 @@ AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.min.js"
 # WCAG 2.2 A and AA, and axe's own best practices.
 RUN_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
     .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.map(node => node.target.join(" ")).slice(0, 5).join(", ")}`)"""
+# Within these, what is awaited comes; Playwright's own 5 are too few for a page that retries on a busy machine.
 SECONDS = 30
+expect.set_options(timeout=SECONDS * 1000)
 
 needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="chromium is not installed (apt-get install chromium)")
 
