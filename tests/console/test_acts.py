@@ -71,6 +71,17 @@ def test_a_savepoint_is_taken(visitor, house, report):
     assert row["Jobs"] == "statistics"
     report.acted("savepoint", "it is listed", time.monotonic() - begun)
     report.checked("savepoints", "the one that was taken")
+    listed_row = page.locator("tr", has=page.get_by_role("rowheader", name="monday", exact=True))
+    listed_row.get_by_role("button", name="Verify").click()
+    verified = page.locator("tr", has_text="savepoint verify monday")
+    expect(verified).to_contain_text("done", timeout=COMMAND_SECONDS * 1000)
+    listed_row.get_by_text("Delete…").click()
+    listed_row.get_by_label("Type its name").fill("monday")
+    listed_row.get_by_role("button", name="Delete monday").click()
+    deleted = page.locator("tr", has_text="savepoint delete monday")
+    expect(deleted).to_contain_text("done", timeout=COMMAND_SECONDS * 1000)
+    until(lambda: not listed(), 60, "the savepoint is no longer listed", pause=5)
+    report.acted("savepoint delete", "it is no longer listed", time.monotonic() - begun)
 
 
 def test_readers_are_switched_to_a_replay_and_back(visitor, house, report):

@@ -217,6 +217,13 @@ def test_an_incident_names_the_hypervisor_that_is_busy(visitor, house, report):
         for each in house.documents("incidents", query={"ids": {"values": [incident["_id"]]}})[0]["members"]
     }
     report.checked("incidents", "the members are those that are indexed")
+    expect(page.locator(".timeline rect")).to_have_count(len(shown))
+    cloud = orjson.loads((house.truth / "cloud.json").read_bytes())
+    guests = {one["machine"] for one in cloud if one.get("hypervisor") == "hv-02"}
+    below = page.locator(".tree li li", has_text=re.compile(r"^hypervisor hv-02"))
+    expect(below).to_contain_text("cause")
+    assert {*below.locator("ul a").all_inner_texts()} == guests & shown
+    report.checked("incidents", "a bar for each member, and hv-02's guests below it, by the simulator's inventory")
     expect(page.locator("dl")).to_contain_text(f"{incident['machines']} machines")
 
 

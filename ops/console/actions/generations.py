@@ -55,15 +55,33 @@ def diff(writes: Writes, form: Form, by: str) -> str:
 
 
 def savepoint(writes: Writes, form: Form, by: str) -> str:
-    """A savepoint of a job is taken."""
-    name = text(form, "name")
-    if not NAME.fullmatch(name):
-        raise UserError(f"name={name!r}: use up to 100 letters, digits, dots, hyphens, underscores, e.g. monday")
-    return _begun(writes, by, "savepoint", "create", name, f"--job={text(form, 'job')}")
+    """A savepoint of a job, or of all jobs at once, is taken."""
+    job = optional_text(form, "job")
+    return _begun(writes, by, "savepoint", "create", _savepoint(form), f"--job={job}" if job else "--all")
+
+
+def verify_savepoint(writes: Writes, form: Form, by: str) -> str:
+    """Every file of a savepoint is read."""
+    return _begun(writes, by, "savepoint", "verify", _savepoint(form))
+
+
+def delete_savepoint(writes: Writes, form: Form, by: str) -> str:
+    """A savepoint is deleted. Raises UserError unless its name was typed again."""
+    name = _savepoint(form)
+    if optional_text(form, "typed") != name:
+        raise UserError(f"typed: type the savepoint's name, {name}, to delete it")
+    return _begun(writes, by, "savepoint", "delete", name)
 
 
 def _begun(writes: Writes, by: str, *arguments: str) -> str:
     return f"Begun: {writes.command(arguments, by)}."
+
+
+def _savepoint(form: Form) -> str:
+    name = text(form, "name")
+    if not NAME.fullmatch(name):
+        raise UserError(f"name={name!r}: use up to 100 letters, digits, dots, hyphens, underscores, e.g. monday")
+    return name
 
 
 def _generation(form: Form, field: str) -> str:

@@ -37,4 +37,6 @@ ACTIONS = (
     Action("drop", generations.drop),
     Action("diff", generations.diff),
     Action("savepoint", generations.savepoint),
+    Action("verify-savepoint", generations.verify_savepoint),
+    Action("delete-savepoint", generations.delete_savepoint),
 )

@@ -6,6 +6,7 @@ from typing import Any
 from infra.errors import UserError
 from ops.console.errors import NotThere
 from ops.console.sources import Sources
+from ops.console.views.places import places
 
 View = dict[str, Any]
 
@@ -13,7 +14,10 @@ SHOWN = 100
 STATES = {"all": {"match_all": {}}, "open": {"bool": {"must_not": {"exists": {"field": "ended"}}}}}
 _LISTED = ("started", "updated", "ended", "machines", "novelties", "verdicts", "score", "text")
 _MEMBER = ("novelty", "machine", "verdict", "series", "since", "score")
-_NOVELTY = ("started", "ended", "observed", "expected_low", "expected_high", "text", "feedback")
+_NOVELTY = (
+    *("started", "ended", "observed", "expected_low", "expected_high", "text", "feedback"),
+    *("site", "hypervisor", "tenant", "role"),
+)
 
 
 def incidents(sources: Sources, arguments: Mapping[str, str]) -> View:
@@ -44,18 +48,20 @@ def _summary(identity: str, document: Mapping[str, Any]) -> View:
 
 
 def incident(sources: Sources, arguments: Mapping[str, str]) -> View:
-    """One incident with its causes, and each member with what its novelty says now. Raises NotThere."""
+    """One incident: its causes, each member with what its novelty says now, and their places. Raises NotThere."""
     identity = arguments["id"]
     document = sources.document("incidents", identity)
     if document is None:
         raise NotThere(f"There is no incident {identity}.")
     members = document.get("members") or []
     novelties = _novelties(sources, [member["novelty"] for member in members if member.get("novelty")])
+    shown = [_member(member, novelties) for member in members]
     return {
         "id": identity,
         **_picked(document, (*_LISTED, "alerted", "peaked")),
         "causes": document.get("causes") or [],
-        "members": [_member(member, novelties) for member in members],
+        "members": shown,
+        "places": places(shown),
     }
 
 

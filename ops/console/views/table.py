@@ -19,6 +19,7 @@ from ops.console.views.rejected import FILTERS as REJECTED_FILTERS
 from ops.console.views.rejected import letter, rejected
 from ops.console.views.spans import ARGUMENTS as SPAN
 from ops.console.views.spans import SPANS
+from ops.console.views.timeline import timeline
 
 Arguments = Mapping[str, str]  # of the query, and of the path
 View = dict[str, Any]
@@ -77,7 +78,14 @@ PAGES = (
         feeds=("statistics", "novelties", "control"),
     ),
     Page("incidents", "incidents", "Incidents", incidents, query=("state",), feeds=("incidents",)),
-    Page("incidents/{id:path}", "incident", "Incident", incident, feeds=("incidents", "novelties")),
+    Page(
+        "incidents/{id:path}",
+        "incident",
+        "Incident",
+        incident,
+        lambda view, *_: {"drawn": timeline(view)},
+        feeds=("incidents", "novelties"),
+    ),
     Page("control", "control", "Control", control, query=CONTROL_FILTERS, feeds=("control",)),
     Page(
         "control/suppress",

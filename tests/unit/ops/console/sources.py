@@ -103,7 +103,7 @@ class FakeSources:
     def shown_topics(self):
         return load_topics()
 
-    def forget(self):
+    def forget(self, names=None):
         self.forgotten += 1
 
     def check(self):

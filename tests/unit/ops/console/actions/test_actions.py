@@ -32,6 +32,13 @@ LETTER = {"id": "telemetry.lines-0-1-0-not_json", "stage": "enrichment", "code":
             {"name": "monday", "job": "detector"},
             ("command", "savepoint", "create", "monday", "--job=detector", "ada"),
         ),
+        ("savepoint", {"name": "monday", "job": ""}, ("command", "savepoint", "create", "monday", "--all", "ada")),
+        ("verify-savepoint", {"name": "monday"}, ("command", "savepoint", "verify", "monday", "ada")),
+        (
+            "delete-savepoint",
+            {"name": "monday", "typed": "monday"},
+            ("command", "savepoint", "delete", "monday", "ada"),
+        ),
         (
             "start",
             {"name": "v2", "job": "detector", "from": "earliest", "where": "", "set": "detector.a=1\n\n detector.b=2"},
@@ -66,6 +73,7 @@ def test_an_action_is_done_under_the_persons_name_and_the_next_page_says_so(
         ("drop", {"name": "v2", "typed": "v3"}, "type the generation&#39;s name, v2"),
         ("promote", {"name": "--force"}, "name=&#39;--force&#39;: use up to 31 lower-case letters"),
         ("savepoint", {"name": "../x", "job": "detector"}, "name=&#39;../x&#39;: use up to 100 letters"),
+        ("delete-savepoint", {"name": "monday", "typed": ""}, "type the savepoint&#39;s name, monday"),
         ("start", {"job": "detector"}, "name: is missing"),
     ],
 )

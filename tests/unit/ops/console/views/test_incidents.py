@@ -102,3 +102,18 @@ def test_what_telemetry_says_is_escaped(browser, sources):
         page = browser.get(path).text
         assert ESCAPED in page
         assert "<script>" not in page
+
+
+def test_members_stand_where_the_inventory_has_them_with_the_causes_marked(browser, sources, one):
+    at = {"site": "north", "hypervisor": "hv-02"}
+    sources.found["novelties"] = hits(("n1", NOVELTY | at), ("n2", NOVELTY | at))
+    expected = [
+        {
+            "site": "north",
+            "hypervisors": [{"hypervisor": "hv-02", "is_member": False, "machines": ["vm-03", "vm-04"]}],
+        }
+    ]
+    assert browser.get("/api/v1/incidents/i1").json()["places"] == expected
+    page = browser.get("/incidents/i1").text
+    assert 'hypervisor hv-02 <span class="tag wrong">cause 1</span>' in page
+    assert '<a href="/fleet/vm-03">vm-03</a> <span class="tag">cause 2</span>' in page
