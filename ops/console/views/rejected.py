@@ -1,4 +1,4 @@
-"""The views of dead letters: how many by stage and code, the newest, and one with its bytes."""
+"""The views of dead letters: how many by stage and code, the newest by source and machine, and one with its bytes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,13 @@ from typing import Any
 from ops.console.errors import NotThere
 from ops.console.reads import SourceDown
 from ops.console.sources import Sources
+from ops.console.views.lanes import buckets
 
 View = dict[str, Any]
 
 SHOWN = 100
 GROUPS = 200
+CHOICES = ("topic", "machine")  # filters that are a list; stage and code are chosen in the table
 BYTES = 4_096  # of a record that a page shows
 LINE = 16  # bytes
 FILTERS = {"stage": "stage", "code": "code", "topic": "source.topic", "machine": "machine"}  # argument -> field
@@ -24,8 +26,8 @@ def rejected(sources: Sources, arguments: Mapping[str, str]) -> View:
         "rejected",
         size=0,
         query={"match_all": {}},
-        aggs={"stage": {"terms": {"field": "stage", "size": GROUPS}, "aggs": {"code": _codes()}}},
-    )
+        aggs={"stage": {"terms": {"field": "stage", "size": GROUPS}, "aggs": {"code": _codes()}}, **_choices()},
+    ).get("aggregations", {})
     found = sources.search(
         "rejected",
         size=SHOWN,
@@ -36,9 +38,14 @@ def rejected(sources: Sources, arguments: Mapping[str, str]) -> View:
     return {
         "chosen": chosen,
         "total": found["total"]["value"],
-        "counts": _counts(counts.get("aggregations", {})),
+        "counts": _counts(counts),
+        "choices": {name: [one["key"] for one in buckets(counts, name)] for name in CHOICES},
         "letters": [_letter(hit["_id"], hit["_source"]) for hit in found["hits"]],
     }
+
+
+def _choices() -> View:
+    return {name: {"terms": {"field": FILTERS[name], "size": GROUPS, "order": {"_key": "asc"}}} for name in CHOICES}
 
 
 def _codes() -> View:
@@ -55,7 +62,7 @@ def _counts(aggregations: Mapping[str, Any]) -> list[View]:
             "events": code["events"]["value"],
             "newest": code["newest"]["value"],
         }
-        for stage in aggregations.get("stage", {}).get("buckets", [])
+        for stage in buckets(aggregations, "stage")
         for code in stage["code"]["buckets"]
     ]
 

@@ -21,7 +21,7 @@ VIEWS = {
     "/fleet/vm-1?novelty=n1": "so",
     "/fleet/vm-1?span=1h&series=cpu": "machines of role amf",
     "/incidents": "vm-1 is odd",
-    "/incidents/i1": "Likely causes",
+    "/incidents/i1": "site north",
     "/control": "ada",
     "/control/suppress?machine=vm-1": "novelties of the last 7 days",
     "/rejected": "not_json",

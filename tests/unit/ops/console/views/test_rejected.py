@@ -43,6 +43,22 @@ def test_those_of_a_stage_and_code_are_chosen_by_the_address(browser, sources, o
     assert sources.searches[-1][1]["query"] == {"bool": {"filter": terms}}
 
 
+def test_topics_and_machines_that_there_are_can_be_chosen_and_stay_chosen(browser, sources, one):
+    sources.found["rejected"]["aggregations"] |= {
+        "topic": {"buckets": [{"key": "telemetry.syslog"}, {"key": "telemetry.otel"}]},
+        "machine": {"buckets": [{"key": MARKUP}, {"key": "vm-1"}]},
+    }
+    page = browser.get("/rejected?topic=telemetry.syslog&machine=vm-1")
+    terms = [{"term": {"source.topic": "telemetry.syslog"}}, {"term": {"machine": "vm-1"}}]
+    assert sources.searches[-1][1]["query"] == {"bool": {"filter": terms}}
+    assert '<option value="telemetry.syslog" selected>' in page.text
+    assert '<option value="vm-1" selected>' in page.text
+    assert (
+        'href="/rejected?topic=telemetry.syslog&amp;machine=vm-1&amp;stage=enrichment&amp;code=not_json"' in page.text
+    )
+    assert MARKUP not in page.text
+
+
 def test_a_record_is_shown_as_text_and_in_hexadecimal_digits(browser, sources, one):
     sources.originals = {PLACE: b"abc\xff\x00<b>"}
     original = browser.get("/api/v1/rejected/d1").json()["original"]
