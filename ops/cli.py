@@ -37,6 +37,7 @@ class Commands(LazyGroup):
         "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
         "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),
         "sql": LazyCommand("ops.sql.cli", "Ask the Delta tables by SQL."),
+        "capacity": LazyCommand("ops.capacity.cli", "Say what a fleet needs: cores, memory, partitions, disks."),
         "verify": LazyCommand("ops.verify.cli", "Compare the chain's answers with the simulator's truth."),
     }
 
