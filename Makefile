@@ -11,7 +11,8 @@ UV_VERSION := 0.13.8
 FLINK := .venv-flink
 OTELCOL := build/otelcol/otelcol
 TOOLS := .kappa/tools
-SYFT := github.com/anchore/syft/cmd/syft@v1.38.0
+SYFT_VERSION := v1.38.0
+SYFT := $(TOOLS)/syft-$(SYFT_VERSION)
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE := ghcr.io/kappa/kappa:$(VERSION)
 # Each has its own Spark and servers, 2 GB; most of the time a test waits for one of them.
@@ -162,13 +163,14 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 sbom: setup ## Write bills of materials in CycloneDX's JSON: build/sbom/kappa.json of packages and jars, image.json if Docker has the image; needs Go
 	@command -v go >/dev/null || { echo "go: is needed to build syft; install it (https://go.dev/dl)" >&2; exit 2; }
 	@rm -rf build/sbom && mkdir -p build/sbom/content $(TOOLS)
-	@test -x $(TOOLS)/syft || { echo "Building syft into $(TOOLS), once: minutes"; GOBIN=$(CURDIR)/$(TOOLS) go install $(SYFT); }
+	@test -x $(SYFT) || { echo "Building $(SYFT), once: minutes"; \
+		GOBIN=$(CURDIR)/$(TOOLS) go install github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) && mv $(TOOLS)/syft $(SYFT); }
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes --target build/sbom/content/packages -r requirements.lock
 	@cp -r .kappa/jars/spark build/sbom/content/jars
-	$(TOOLS)/syft scan -q dir:build/sbom/content --source-name kappa --source-version $(VERSION) -o cyclonedx-json=build/sbom/kappa.json
+	$(SYFT) scan -q dir:build/sbom/content --source-name kappa --source-version $(VERSION) -o cyclonedx-json=build/sbom/kappa.json
 	@rm -r build/sbom/content
 	@if docker image inspect $(IMAGE) >/dev/null 2>&1; then \
-		$(TOOLS)/syft scan -q docker:$(IMAGE) -o cyclonedx-json=build/sbom/image.json; \
+		$(SYFT) scan -q docker:$(IMAGE) -o cyclonedx-json=build/sbom/image.json; \
 	else echo "$(IMAGE): not there, so only build/sbom/kappa.json is written; make image builds it"; fi
 
 .PHONY: bench
@@ -186,6 +188,10 @@ bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--ro
 .PHONY: bench-enrichment
 bench-enrichment: setup ## Measure the CPU time an event of decoding and enrichment; report in build/enrichment.json
 	$(BIN)/python -m tests.bench.enrichment $(BENCH_ARGS)
+
+.PHONY: bench-archive
+bench-archive: setup ## Measure bytes and CPU time of the archive's log by compression; report in build/archive.json
+	$(BIN)/python -m tests.bench.archive $(BENCH_ARGS)
 
 .PHONY: bench-detector
 bench-detector: setup ## Measure the detector's model, state, memory and its fold through Spark; report in build/detector.json

@@ -74,6 +74,7 @@ _FIXED = {
     # Of the log, no two values are equal, nor the headers that say where they came from: no dictionary is tried.
     "spark.hadoop.parquet.enable.dictionary#value": "false",
     "spark.hadoop.parquet.enable.dictionary#headers.list.element.value": "false",
+    "spark.sql.parquet.compression.codec": "zstd",  # a third of Snappy's bytes (make bench-archive)
     # A batch's shuffle files go when its plan is collected as garbage, which a heap with room may put off for long.
     "spark.cleaner.periodicGC.interval": "10min",
     "spark.sql.streaming.minBatchesToRetain": "20",

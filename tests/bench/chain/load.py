@@ -79,7 +79,8 @@ class Sender:
         return sum(self.log.ends([self.topic]).values())
 
 
-def _scraped(machine: cloud.Machine, *, singles: bool) -> Scraped:
+def scraped(machine: cloud.Machine, *, singles: bool) -> Scraped:
+    """Render what can be rendered beforehand of a machine."""
     instruments = [signal.instrument for signal in signals.of_role(machine.role)]
     rng = random.Random(machine.name)
     levels = [rng.uniform(0.1, 0.9) for _ in range(signals.GAUGES)]
@@ -106,10 +107,10 @@ def main(
     for machine in built:
         inventory.send(machine.name.encode(), [orjson.dumps(machine.inventory(0))])
     inventory.finish()
-    scraped = [_scraped(machine, singles=singles) for machine in built]
+    fleet = [scraped(machine, singles=singles) for machine in built]
     sender = Sender(bootstrap, LINES_TOPIC if singles else METRICS_TOPIC)
     sent, behind, spent, began = 0, 0.0, time.process_time(), time.time()
-    for step, one in ((step, one) for step in count() for one in scraped):
+    for step, one in ((step, one) for step in count() for one in fleet):
         if (left := began + sent / rate - time.time()) > SLACK:
             time.sleep(left)
         behind = max(behind, -left)
