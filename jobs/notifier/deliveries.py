@@ -20,7 +20,7 @@ def retry_seconds(attempt: int) -> float:
 
 @dataclass(frozen=True)
 class Thread:
-    """What a channel was told of one incident, alert or novelty."""
+    """What a channel has been sent of one incident, alert or novelty."""
 
     subject: str  # the title of the first notification
     severity: Severity  # the gravest so far
@@ -59,7 +59,7 @@ class Deliveries:
         return key in self._open or key in self._finished
 
     def thread(self, channel: str, thread: str) -> Thread | None:
-        """What a channel was told of a thread; None if nothing."""
+        """What a channel has been sent of a thread; None if nothing."""
         return self._threads.get((channel, thread))
 
     def open(self, channel: str | None = None) -> Iterator[Delivery]:
@@ -114,5 +114,5 @@ class Deliveries:
 
 
 def escalates(thread: Thread, severity: Severity) -> bool:
-    """Whether a severity is graver than all that a channel was told of a thread."""
+    """Whether a severity is graver than all that a channel has been sent of a thread."""
     return not is_at_least(thread.severity, severity)

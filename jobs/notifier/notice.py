@@ -44,7 +44,7 @@ class Inventory(_Read):
         return {name: fact for name in PLACES if (fact := getattr(self, name))}
 
 
-class Told(_Read):
+class Finding(_Read):
     """What the records of the three topics have in common."""
 
     id: Name
@@ -70,7 +70,7 @@ class Member(_Read):
     verdict: Name
 
 
-class Incident(Told):
+class Incident(Finding):
     """A record of `incidents`."""
 
     machines: int
@@ -81,7 +81,7 @@ class Incident(Told):
     members: list[Member] = Field(min_length=1, max_length=1000)
 
 
-class Alert(Told):
+class Alert(Finding):
     """A record of `alerts`."""
 
     rule: Name
@@ -91,7 +91,7 @@ class Alert(Told):
     inventory: Inventory = Inventory()
 
 
-class Novelty(Told):
+class Novelty(Finding):
     """A record of `novelties`."""
 
     verdict: Name
@@ -105,7 +105,7 @@ class Novelty(Told):
     expected_high: Number | None = None
 
 
-MODELS: dict[Topic, type[Told]] = {"incidents": Incident, "alerts": Alert, "novelties": Novelty}
+MODELS: dict[Topic, type[Finding]] = {"incidents": Incident, "alerts": Alert, "novelties": Novelty}
 Whereabouts = Callable[[str], Places]  # of a machine, which its record may not have
 
 
@@ -114,7 +114,7 @@ class Notice:
     """What a record tells: of how much weight, about which machines, and where these are."""
 
     topic: Topic
-    told: Told
+    finding: Finding
     severity: Severity
     machines: tuple[tuple[str, Places], ...]  # those that the record names
     record: bytes
@@ -122,37 +122,37 @@ class Notice:
     @property
     def thread(self) -> str:
         """The id that all notifications of one incident, alert or novelty have in common; that of its start."""
-        return _digest(self.topic, self.told.id)
+        return _digest(self.topic, self.finding.id)
 
     @property
     def id(self) -> str:
         """The id of the notification: of the same record always the same."""
-        if self.told.phase == "start":
+        if self.finding.phase == "start":
             return self.thread
-        return _digest(self.topic, self.told.id, self.told.phase, str(self.told.time_unix_nano))
+        return _digest(self.topic, self.finding.id, self.finding.phase, str(self.finding.time_unix_nano))
 
 
 def read_notice(topic: Topic, value: bytes, whereabouts: Whereabouts, critical_machines: int) -> Notice:
     """The notice of a record. Raises InvalidRecordError if it isn't as its schema says."""
     fields = parse(value)
     try:
-        told = MODELS[topic].model_validate(fields)
+        finding = MODELS[topic].model_validate(fields)
     except ValidationError as error:
         raise InvalidRecordError(NOT_EXPECTED, describe(error)[:1000]) from None
-    return Notice(topic, told, severity_of(told, critical_machines), _machines(told, whereabouts), value)
+    return Notice(topic, finding, severity_of(finding, critical_machines), _machines(finding, whereabouts), value)
 
 
-def severity_of(told: Told, critical_machines: int) -> Severity:
+def severity_of(finding: Finding, critical_machines: int) -> Severity:
     """An alert has that of its rule; an incident of so many machines is critical; what is only new or gone is info."""
-    match told:
+    match finding:
         case Alert():
-            return told.severity
-        case Incident() if told.machines >= critical_machines:
+            return finding.severity
+        case Incident() if finding.machines >= critical_machines:
             return "critical"
         case Incident():
-            return "info" if MILD.issuperset(told.verdicts) else "warning"
+            return "info" if MILD.issuperset(finding.verdicts) else "warning"
         case _:
-            return "info" if getattr(told, "verdict", "") in MILD else "warning"
+            return "info" if getattr(finding, "verdict", "") in MILD else "warning"
 
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
@@ -160,12 +160,12 @@ def is_at_least(severity: Severity, least: Severity) -> bool:
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 
-def _machines(told: Told, whereabouts: Whereabouts) -> tuple[tuple[str, Places], ...]:
-    match told:
+def _machines(finding: Finding, whereabouts: Whereabouts) -> tuple[tuple[str, Places], ...]:
+    match finding:
         case Incident():
-            return tuple((member.machine, whereabouts(member.machine)) for member in told.members)
+            return tuple((member.machine, whereabouts(member.machine)) for member in finding.members)
         case Alert() | Novelty():
-            return ((told.machine, told.inventory.places()),)
+            return ((finding.machine, finding.inventory.places()),)
     return ()
 
 

@@ -158,7 +158,7 @@ class Notifier:
         notice = read_notice(topic, message.value or b"", self._whereabouts, critical)
         # One time that is far ahead would give up and forget everything else.
         latest = (message.source.timestamp_unix_milli + 1) * NANO_PER_MILLI
-        self._see(checked_time("time_unix_nano", notice.told.time_unix_nano, latest))
+        self._see(checked_time("time_unix_nano", notice.finding.time_unix_nano, latest))
         return list(self._routing.plan(notice, message.source, self._deliveries))
 
     def _see(self, event_time: int) -> None:

@@ -118,7 +118,7 @@ class Routing(Declared):
 
     def link_of(self, notice: Notice) -> str:
         """Where a person sees more of a notice; empty if the file doesn't say."""
-        return self.link.format(topic=notice.topic, id=notice.told.id, machine=notice.machines[0][0])
+        return self.link.format(topic=notice.topic, id=notice.finding.id, machine=notice.machines[0][0])
 
     def routes_of(self, notice: Notice) -> tuple[Route, ...]:
         """The routes that take a notice."""
@@ -133,14 +133,14 @@ class Routing(Declared):
 
     def _channels_of(self, notice: Notice, known: Deliveries) -> dict[str, int]:
         """The channels that a notice goes to, and until when it waits for quiet hours: the shortest of its routes."""
-        time, holds = notice.told.time_unix_nano, dict[str, int]()
+        time, holds = notice.finding.time_unix_nano, dict[str, int]()
         for route in self.routes_of(notice):
             hold = route.hold_until(time)
             for channel in route.channels:
                 if route.updates or _must_be_told(notice, channel, known):
                     holds[channel] = min(hold, holds.get(channel, hold))
-        if notice.told.phase == "end":
-            # Whoever was told of it hears that it is over, even if no route would say so any more.
+        if notice.finding.phase == "end":
+            # Whoever was notified of it hears that it is over, even if no route would say so any more.
             for channel in self.channels:
                 if channel not in holds and known.thread(channel, notice.thread):
                     holds[channel] = known.held_until(channel, notice.thread, time)
@@ -153,9 +153,9 @@ class Routing(Declared):
             id=notice.id,
             channel=channel,
             thread=notice.thread,
-            phase=notice.told.phase,
+            phase=notice.finding.phase,
             severity=notice.severity,
-            time_unix_nano=notice.told.time_unix_nano,
+            time_unix_nano=notice.finding.time_unix_nano,
             hold_until_unix_nano=hold,
             source=source,
             subject=thread.subject if thread else title,
@@ -166,7 +166,7 @@ class Routing(Declared):
 def _must_be_told(notice: Notice, channel: str, known: Deliveries) -> bool:
     """Whether a notice isn't a mere update: the first that a channel hears of it, or graver than all before."""
     thread = known.thread(channel, notice.thread)
-    return notice.told.phase != "update" or thread is None or escalates(thread, notice.severity)
+    return notice.finding.phase != "update" or thread is None or escalates(thread, notice.severity)
 
 
 def load_routing(file: Path) -> Routing:

@@ -11,7 +11,7 @@ from jobs.notifier.routes import Routing, load_routing
 
 
 class NotifierSettings(BaseSettings):
-    """Who is told what."""
+    """Who is notified of what."""
 
     model_config = SettingsConfigDict(env_prefix="KAPPA_NOTIFIER_", extra="ignore", env_ignore_empty=True, frozen=True)
 

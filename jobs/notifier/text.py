@@ -17,40 +17,40 @@ LN_10 = log(10)
 
 def title_of(notice: Notice) -> str:
     """One line: how grave, what, where."""
-    head = f"[{notice.severity}] {KINDS[notice.topic]} {PHASES[notice.told.phase]}: "
+    head = f"[{notice.severity}] {KINDS[notice.topic]} {PHASES[notice.finding.phase]}: "
     return _cut(head + " ".join(_gist(notice).split()), TITLE_CHARACTERS)
 
 
 def text_of(notice: Notice, link: str = "") -> str:
     """Some lines, each with its name first."""
-    told = notice.told
+    finding = notice.finding
     lines = [
-        ("What", _cut(told.text, LONGEST_TEXT)),
+        ("What", _cut(finding.text, LONGEST_TEXT)),
         ("Where", _where(notice)),
-        ("Since", _since(told.since_unix_nano, told.time_unix_nano, is_over=told.phase == "end")),
+        ("Since", _since(finding.since_unix_nano, finding.time_unix_nano, is_over=finding.phase == "end")),
         *_details(notice),
         *([("Link", link)] if link else []),
-        ("Id", f"{notice.topic}/{told.id}"),
+        ("Id", f"{notice.topic}/{finding.id}"),
     ]
     return "\n".join(f"{name}: {text}" for name, text in lines)
 
 
 def _gist(notice: Notice) -> str:
-    told = notice.told
-    match told:
+    finding = notice.finding
+    match finding:
         case Incident(machines=1) | Novelty():
-            return told.text
+            return finding.text
         case Incident():
-            likeliest = f", {told.causes[0].kind} {told.causes[0].name}" if told.causes else ""
-            return f"{told.machines} machines{likeliest}"
+            likeliest = f", {finding.causes[0].kind} {finding.causes[0].name}" if finding.causes else ""
+            return f"{finding.machines} machines{likeliest}"
         case Alert():
-            return f"{told.name} on {told.machine}"
-    return told.text
+            return f"{finding.name} on {finding.machine}"
+    return finding.text
 
 
 def _where(notice: Notice) -> str:
     machines = notice.machines
-    count = max(len(machines), getattr(notice.told, "machines", 1))
+    count = max(len(machines), getattr(notice.finding, "machines", 1))
     shown = [_placed(name, places) for name, places in machines[:SHOWN_MACHINES]]
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
     return ", ".join(shown) + more
@@ -71,7 +71,7 @@ def _shown_time(time_unix_nano: int) -> str:
 
 
 def _details(notice: Notice) -> Iterator[tuple[str, str]]:
-    match notice.told:
+    match notice.finding:
         case Incident() as incident:
             yield "How unusual", f"{_rarity(incident.score)}, the strongest of {incident.novelties} novelties"
             if incident.causes:

@@ -131,7 +131,7 @@ def _delivery(routing: Routing, notice: Notice, source: Source) -> Delivery:
 
 
 def _preview(notice: Notice, route: Route) -> Preview:
-    time = notice.told.time_unix_nano
+    time = notice.finding.time_unix_nano
     hold = route.hold_until(time)
     held = f"{datetime.fromtimestamp(hold // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC" if hold > time else None
     return Preview(route.name, route.channels, held)
@@ -159,7 +159,7 @@ def _latest(routing: Routing, settings: Settings, topics: TopicMap) -> tuple[Not
     for value in values:
         with suppress(InvalidRecordError):  # the notifier makes a dead letter of it
             found.append(read_notice(TOPIC, value, whereabouts, routing.critical_machines))
-    newest = max(found, key=lambda notice: notice.told.time_unix_nano, default=None)
+    newest = max(found, key=lambda notice: notice.finding.time_unix_nano, default=None)
     return (newest, Source(topic, 0, 0, 0)) if newest else None
 
 

@@ -1,4 +1,4 @@
-"""The settings of the notifier: a faulty file or a missing secret is told before anything starts."""
+"""The settings of the notifier: a faulty file or a missing secret is reported before anything starts."""
 
 import pytest
 import yaml
