@@ -56,10 +56,12 @@ def _read(folder: Path, name: str) -> Machine:
 
 
 class Ours(NamedTuple):
-    """By machine, of each window of the test: the machine's score, and whether a novelty of it starts."""
+    """By machine, of each window of the test: the machine's score, whether a novelty of it starts, and what of the
+    score each series accounts for, shape (windows, series)."""
 
     scores: dict[str, Floats]
     alerts: dict[str, Bools]
+    weights: dict[str, Floats]
 
 
 def ours(machines: Sequence[Machine], interval: float = 60.0) -> Ours:
@@ -71,6 +73,7 @@ def ours(machines: Sequence[Machine], interval: float = 60.0) -> Ours:
     values = {m.name: np.concatenate([m.train, m.test]) for m in machines}
     windows = max(len(rows) for rows in values.values())
     scores, alerts = np.zeros((len(machines), windows)), np.zeros((len(machines), windows), bool)
+    weights = {name: np.zeros(rows.shape) for name, rows in values.items()}
     place = {m.name: at for at, m in enumerate(machines)}
     for window in range(windows):
         for novelty in shard.feed(list(_records(values, window, interval))):
@@ -78,11 +81,22 @@ def ours(machines: Sequence[Machine], interval: float = 60.0) -> Ours:
         joint = shard.detector.machine_tracker.joint
         if joint is not None:
             scores[[place[shard.detector.machines.names[at]] for at in joint.machines], window] = joint.lasting
+            _spread(weights, values, window, joint.weight)
     test = {m.name: slice(len(m.train), len(m.train) + len(m.test)) for m in machines}
     return Ours(
         {name: scores[place[name], part] for name, part in test.items()},
         {name: alerts[place[name], part] for name, part in test.items()},
+        {name: weights[name][part] for name, part in test.items()},
     )
+
+
+def _spread(weights: Mapping[str, Floats], values: Mapping[str, Floats], window: int, of_all: Floats) -> None:
+    """Write a window's weights to their machines: they come in the order in which series were first seen, as fed."""
+    begin = 0
+    for name, rows in values.items():
+        if window < len(rows):
+            known = np.isfinite(rows[window])
+            weights[name][window, known] = of_all[begin : (begin := begin + int(known.sum()))]
 
 
 def _records(values: Mapping[str, Floats], window: int, interval: float) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jobs.detector.model.arrays import Floats
-from ops.quality import smd, smd_scores, tsb_ad
+from ops.quality import blame, smd, smd_scores, tsb_ad
 from ops.quality.peers import PEERS
 
 # The machines of SMD on which constants of the detector were chosen; all others only judged them.
@@ -19,7 +19,10 @@ def measure(folder: Path, interval: float, peers: Sequence[str]) -> dict[str, An
     machines = smd.load(folder)
     ours = smd.ours(machines, interval)
     shipped = smd_scores.found(machines, ours.alerts, interval)
-    found = {"ours": _figures(machines, ours.scores, interval) | {"shipped": shipped}}
+    blamed = {machine.name: blame.read(folder, machine.name) for machine in machines}
+    interpretation = blame.hit_rates(blamed, ours.alerts, ours.weights)
+    figures = _figures(machines, ours.scores, interval)
+    found = {"ours": figures | {"shipped": shipped, "interpretation": interpretation}}
     return found | {name: _of_peer(machines, smd.peer(machines, PEERS[name]), interval) for name in peers}
 
 
