@@ -61,7 +61,7 @@ test: setup tools ## Lint, check types and imports, run the unit and integration
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow" $(TEST_ARGS)
+	$(BIN)/pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow" --durations 20 $(TEST_ARGS)
 
 .PHONY: test-charts
 test-charts: setup tools ## Lint the chart and compare its examples with their goldens; part of `make test`

@@ -38,6 +38,7 @@ class Commands(LazyGroup):
         "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),
         "sql": LazyCommand("ops.sql.cli", "Ask the Delta tables by SQL."),
         "capacity": LazyCommand("ops.capacity.cli", "Say what a fleet needs: cores, memory, partitions, disks."),
+        "autoscale": LazyCommand("ops.capacity.autoscale", "Watch the running jobs, and say what each needs."),
         "verify": LazyCommand("ops.verify.cli", "Compare the chain's answers with the simulator's truth."),
     }
 
