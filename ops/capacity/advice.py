@@ -74,6 +74,8 @@ def advise(job: str, seen: tuple[Seen, Seen], seconds: float, room: Room, target
     The work of a row is taken to stay as it is, and to be spread evenly over the cores.
     """
     before, after = seen
+    if after.rows < before.rows:  # its process was started again, and counts from there
+        before = Seen({}, 0.0, before.lag)
     rows, growth = (after.rows - before.rows) / seconds, (after.lag - before.lag) / seconds
     spent = (after.batch_seconds[query] - before.batch_seconds.get(query, 0.0) for query in after.batch_seconds)
     busy = min(1.0, max(spent, default=0.0) / seconds)

@@ -53,6 +53,12 @@ def test_the_busiest_query_decides_and_a_new_one_counts_from_its_start():
     assert advise("archive", (before, after), 60.0, Room(2, 4), TARGET).busy == 0.5
 
 
+def test_a_job_that_was_started_again_counts_from_there():
+    before, after = Seen({"q": 500.0}, 90_000.0, 0.0), Seen({"q": 30.0}, 6_000.0, 0.0)
+    found = advise("detector", (before, after), 60.0, TWO_CORES, TARGET)
+    assert (found.busy, found.rows_per_second) == (0.5, 100.0)
+
+
 def test_a_job_that_reads_nothing_stays_as_it_is():
     found = advice(0, 0)
     assert (found.busy, found.cores_needed, found.says) == (0.0, 2, "stay")
