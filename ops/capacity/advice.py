@@ -57,6 +57,8 @@ class Advice:
     @property
     def says(self) -> str:
         """What is to be done; fewer cores are only advised where a third of them would do."""
+        if not self.rows_per_second:
+            return "no batch has ended: watch it longer" if self.lag else "stay"
         if self.partitions_needed > self.partitions:
             return f"{self.cores_needed} cores and, before them, {self.partitions_needed} partitions"
         if self.cores_needed > self.cores or 3 * self.cores_needed <= self.cores:
@@ -71,7 +73,8 @@ class Advice:
 def advise(job: str, seen: tuple[Seen, Seen], seconds: float, room: Room, target: Target) -> Advice:
     """The advice for a job that was seen twice, so many seconds apart.
 
-    The work of a row is taken to stay as it is, and to be spread evenly over the cores.
+    The work of a row is taken to stay as it is, and to be spread evenly over the cores. What waits for a job that is
+    not busy doesn't wait for cores.
     """
     before, after = seen
     if after.rows < before.rows:  # its process was started again, and counts from there
@@ -80,7 +83,8 @@ def advise(job: str, seen: tuple[Seen, Seen], seconds: float, room: Room, target
     spent = (after.batch_seconds[query] - before.batch_seconds.get(query, 0.0) for query in after.batch_seconds)
     busy = min(1.0, max(spent, default=0.0) / seconds)
     wanted = max(rows + growth, 0.0) + after.lag / target.catch_up_seconds
-    needed = max(1, ceil(room.cores * busy * wanted / rows / target.busy)) if rows > 0 else room.cores
+    more = wanted / rows if rows and busy > target.busy else 1.0
+    needed = max(1, ceil(room.cores * busy * more / target.busy)) if rows else room.cores
     return Advice(
         job=job,
         busy=busy,

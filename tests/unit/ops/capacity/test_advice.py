@@ -33,8 +33,13 @@ def test_what_does_not_get_read_counts_as_what_comes_in():
 
 def test_a_lag_has_to_be_gone_within_the_time_that_is_wanted():
     waiting = Seen({"q": 100.0}, 1_000.0, 60_000.0)
-    found = advice(30, 6_000, lag=60_000.0, before=waiting)
-    assert (found.lag_per_second, found.cores_needed) == (0, 4)  # a hundred a second come, and a hundred more wait
+    found = advice(42, 6_000, lag=60_000.0, before=waiting)
+    assert (found.lag_per_second, found.cores_needed) == (0, 5)  # 2 cores * 70 % * (100 + 100) / 100 at 60 %
+
+
+def test_what_waits_for_a_job_that_is_not_busy_does_not_wait_for_cores():
+    found = advice(6, 60, lag=6_000.0)
+    assert (found.busy, found.lag_per_second, found.says) == (0.1, 100.0, "stay")
 
 
 def test_more_cores_than_partitions_need_partitions_first():
@@ -62,6 +67,10 @@ def test_a_job_that_was_started_again_counts_from_there():
 def test_a_job_that_reads_nothing_stays_as_it_is():
     found = advice(0, 0)
     assert (found.busy, found.cores_needed, found.says) == (0.0, 2, "stay")
+
+
+def test_of_one_whose_batch_has_not_ended_nothing_is_known():
+    assert advice(0, 0, lag=500.0).says == "no batch has ended: watch it longer"
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[2]", 2), ("local[16,4]", 16)])
