@@ -1,10 +1,21 @@
 """Where the applications of the running jobs answer over HTTP: metrics, health, questions about their state."""
 
 from collections.abc import Sequence
+from typing import Annotated
 from urllib.parse import urlencode
+
+import typer
 
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
+
+MetricsUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="KAPPA_CONSOLE_METRICS_URL",
+        help="Of running jobs, with {application} in it. [the ports of `kappa run all`]",
+    ),
+]
 
 ALL = "all"  # the one application of the small profile
 

@@ -14,7 +14,7 @@ from infra.contract.topics import load_topics
 from jobs.runtime.settings import load_settings
 from ops.capacity.advice import Advice, Room, Target, advise, cores_of
 from ops.capacity.observe import observe, running
-from ops.job_addresses import JobAddresses
+from ops.job_addresses import JobAddresses, MetricsUrl
 
 app = typer.Typer()
 console = Console(width=120)
@@ -30,13 +30,7 @@ def autoscale(
     cores: Annotated[
         int | None, typer.Option(min=1, help="Of each application. [those of KAPPA_SPARK_MASTER=local[N]]")
     ] = None,
-    metrics_url: Annotated[
-        str | None,
-        typer.Option(
-            envvar="KAPPA_CONSOLE_METRICS_URL",
-            help="Of running jobs, with {application} in it. [the ports of `kappa run all`]",
-        ),
-    ] = None,
+    metrics_url: MetricsUrl = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Watch the running Spark jobs, and say how many cores and partitions each needs. Nothing is changed.

@@ -12,7 +12,7 @@ from rich.table import Table
 from infra.errors import UserError
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import load_settings, load_storage_settings
-from ops.job_addresses import JobAddresses
+from ops.job_addresses import JobAddresses, MetricsUrl
 from ops.state.live import NotAnsweringError, ask, live_series
 from ops.state.state import Series, matching, series, top
 
@@ -23,13 +23,6 @@ SHOWN = ("machine", "series", "unit", "seen", "last", "mu", "surprise", "changes
 
 Generation = Annotated[str | None, typer.Option(help="Whose detector. [live]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: every field of the model.")]
-MetricsUrl = Annotated[
-    str | None,
-    typer.Option(
-        envvar="KAPPA_CONSOLE_METRICS_URL",
-        help="Of running jobs, with {application} in it. [the ports of `kappa run all`]",
-    ),
-]
 
 
 @app.command()
