@@ -60,6 +60,8 @@ _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Delta's vacuum lists a table in so many tasks. By default 10,000: a minute for ten files.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     # Larger files are joined by `kappa archive maintain` alone. At 100,000 events/s each batch writes such, and to join
     # them at once was half of the archive's work.
     "spark.databricks.delta.autoCompact.minFileSize": str(4 * 2**20),
