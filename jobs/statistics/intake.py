@@ -87,28 +87,14 @@ def take(state: State, messages: Iterator[Message]) -> list[Output]:
         if state.watermark // state.windows.pane > pane:
             break  # which series there are, and so which are too many, depends on what this closes
     if found.lines:
-        _take_lines(state, Lines.joined(found.lines), found)
+        lines = Lines.joined(found.lines)
+        state.examples.take(lines, state.windows.pane)
+        state.lines.wait(lines.take(state.parameters.wants(lines.series)))
     state.catalogue.grow()
     if found.series:
         times, values = np.array(found.times, np.int64), np.array(found.values, np.float64)
         state.wait(Points(np.concatenate(found.series), times, values))
     return found.outputs
-
-
-def _take_lines(state: State, lines: Lines, found: Gathered) -> None:
-    """Examples of the lines' templates; and where a parameter of a line is new, the line is one of its series, too."""
-    surprises = state.parameters.observe(lines, state.catalogue)
-    series = [
-        state.catalogue.parameter_series(int(lines.series[one.line]), one.parameter, one.value) for one in surprises
-    ]
-    kept = [at for at, number in enumerate(series) if number != REFUSED]
-    if kept:
-        again = lines.again([surprises[at].line for at in kept], [series[at] for at in kept])
-        found.series.append(again.series)
-        found.times += again.times.tolist()
-        found.values += again.severities.tolist()
-        lines = Lines.joined([lines, again])
-    state.examples.take(lines, state.windows.pane)
 
 
 def _take(state: State, message: Message, found: Gathered) -> None:

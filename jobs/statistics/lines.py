@@ -1,12 +1,15 @@
-"""Log lines that were read in one call, as columns."""
+"""Log lines as columns, and those that wait for the end of their pane."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jobs.statistics.quantiles import Ints
+from jobs.statistics.parameter_values import LINE_CHARACTERS
+from jobs.statistics.quantiles import Booleans, Ints
 
 
 class Lines(NamedTuple):
@@ -38,3 +41,67 @@ class Lines(NamedTuple):
         at = np.array(lines, np.int64)
         texts = [self.texts[line] for line in lines]
         return Lines(np.array(series, np.int64), self.times[at], self.severities[at], texts)
+
+    def take(self, rows: Booleans | Ints) -> "Lines":
+        """Some of them, by a mask or by their places."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Lines(self.series[at], self.times[at], self.severities[at], [self.texts[one] for one in at.tolist()])
+
+    def ordered(self) -> "Lines":
+        """By time and text: an order that depends on their content alone."""
+        times = self.times.tolist()
+        order = sorted(range(len(times)), key=lambda at: (times[at], self.texts[at]))
+        return self.take(np.array(order, np.int64))
+
+
+class WaitingLines:
+    """Lines of panes that are still open, by the start of the pane.
+
+    How far a watermark has come when a line is read depends on how the log is cut. So what a line says, compared with
+    the lines before it, is asked when its pane ends.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], pane: int) -> None:
+        """From the columns of `packed`, or none; `pane` is the size of panes in ns."""
+        self._pane = pane
+        self._parts: dict[int, list[Lines]] = defaultdict(list)
+        if columns:
+            ends = np.cumsum(columns["lengths"]).tolist()
+            whole = columns["bytes"].tobytes()
+            texts = [whole[begin:end].decode() for begin, end in pairwise([0, *ends])]
+            self.wait(Lines(columns["series"], columns["times"], columns["severities"], texts))
+
+    def wait(self, lines: Lines) -> None:
+        """Take lines, each into its pane; as much of their texts as templates are made of."""
+        starts = lines.times - lines.times % self._pane
+        for start in np.unique(starts).tolist():
+            part = lines.take(starts == start)
+            self._parts[start].append(part._replace(texts=[text[:LINE_CHARACTERS] for text in part.texts]))
+
+    def close(self, start: int) -> Lines | None:
+        """The lines of the pane that begins there and has ended, by time and text; None if there are none."""
+        parts = self._parts.pop(start, None)
+        return Lines.joined(parts).ordered() if parts else None
+
+    def series(self) -> list[Ints]:
+        """The series of these lines, in pieces."""
+        return [part.series for parts in self._parts.values() for part in parts]
+
+    def retain(self, kept: Ints) -> None:
+        """Only these series are left, ascending, those of the lines among them; new numbers are their places in it."""
+        for parts in self._parts.values():
+            parts[:] = [part._replace(series=np.searchsorted(kept, part.series)) for part in parts]
+
+    def packed(self) -> dict[str, NDArray[Any]]:
+        """As columns; none if no line waits."""
+        if not self._parts:
+            return {}
+        whole = Lines.joined([part for start in sorted(self._parts) for part in self._parts[start]])
+        texts = [text.encode() for text in whole.texts]
+        return {
+            "series": whole.series,
+            "times": whole.times,
+            "severities": whole.severities,
+            "lengths": np.array([len(text) for text in texts], np.int64),
+            "bytes": np.frombuffer(b"".join(texts), np.uint8),
+        }

@@ -11,8 +11,9 @@ A parameter is first *learned*: how many lines, up to eight distinct values, of 
   mean, or as far beyond the least one.
 - *open*: what any value may have (an identifier), or what drifts (a sequence number): nothing is said of it any more.
 
-What was learned stays as it is. All is counted in the order of the log, and what a parameter is changes at the ends of
-panes, so nothing depends on how the log is cut. A parameter takes some 240 bytes, whatever its history.
+What was learned stays as it is. Lines are counted pane by pane, in the order of their times, and what a parameter is
+changes at the ends of panes, so nothing depends on how the log is cut, nor on where the watermarks stand in it. A
+parameter takes some 240 bytes, whatever its history.
 """
 
 import re
@@ -29,7 +30,7 @@ from jobs.statistics.catalogue import Catalogue
 from jobs.statistics.lines import Lines
 from jobs.statistics.magnitudes import magnitude, of_magnitude, of_shifted, shifted
 from jobs.statistics.parameter_values import UNITS, Numbers, hashes, numbers, parameters, values
-from jobs.statistics.quantiles import Floats, Ints
+from jobs.statistics.quantiles import Booleans, Floats, Ints
 
 TRUST = 500
 LEAST_PANES = 30  # with lines, before anything is said: a burst is no rule
@@ -101,8 +102,14 @@ class Parameters:
         self.values = self.values[rows]
         self._index()
 
+    def wants(self, series: Ints) -> Booleans:
+        """Whether lines of these series are to be observed: new ones, and those with a parameter that isn't open."""
+        distinct, at = np.unique(series, return_inverse=True)
+        wanted = [number not in self._known or bool(self._wanted.get(number)) for number in distinct.tolist()]
+        return np.array(wanted, np.bool_)[at]
+
     def observe(self, lines: Lines, catalogue: Catalogue) -> list[Surprise]:
-        """Take lines in the order of the log; returns what is new, in this order."""
+        """Take the lines of a pane in the order of their times; returns what is new, in this order."""
         self._add_new(lines, catalogue)
         rows: list[int] = []
         texts: list[str] = []
@@ -143,7 +150,7 @@ class Parameters:
         self._of_machine: Counter[int] | None = None
 
     def _add_new(self, lines: Lines, catalogue: Catalogue) -> None:
-        """Begin to learn templates that are new, in the order of the log, as far as their machines may have more."""
+        """Begin to learn templates that are new, in the order of the lines, as far as their machines may have more."""
         if self._of_machine is None:
             self._of_machine = Counter(catalogue.series[number].machine for number in self.of["series"].tolist())
         added: list[tuple[int, int]] = []

@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Output
-from jobs.statistics.catalogue import Form
+from jobs.statistics.catalogue import REFUSED, Form
 from jobs.statistics.counters import FALLS, growth
 from jobs.statistics.emit import WindowResult
 from jobs.statistics.histograms import Spread, merged, since
@@ -24,7 +23,7 @@ from jobs.statistics.limits import Limits, dead_letter
 from jobs.statistics.panes import Pane
 from jobs.statistics.parts import in_parts
 from jobs.statistics.points import Points
-from jobs.statistics.quantiles import Floats, Ints
+from jobs.statistics.quantiles import Booleans, Floats, Ints
 from jobs.statistics.rows import Rows
 from jobs.statistics.settings import Windows
 from jobs.statistics.state import State
@@ -35,7 +34,6 @@ EARLY = "statistics.early"
 # Silent series are evicted when so many have gathered.
 IDLE_SERIES = 1024
 
-Booleans = NDArray[np.bool_]
 DEFAULT_LIMITS = Limits()
 
 
@@ -93,7 +91,9 @@ def close(state: State, before: int) -> Iterator[WindowResult]:
     limit = state.watermark - state.watermark % size
     end = before - before % size + size
     while (end := _next_end(state, end)) <= limit:
-        yield from _close_pane(state, end, state.points.pop(end - size, Points.empty()).ordered())
+        surprises = _surprises(state, end - size)
+        points = state.points.pop(end - size, Points.empty()).joined(surprises)
+        yield from _close_pane(state, end, points.ordered())
         end += size
     _evict(state)
 
@@ -104,6 +104,21 @@ def _next_end(state: State, end: int) -> int:
     if state.panes or any(one.open_until > end - size for one in state.open):
         return end
     return max(end, min(state.points, default=state.watermark) + size)
+
+
+def _surprises(state: State, start: int) -> Points:
+    """Lines of the pane that begins there in which a parameter has a new value: each is of a series of its own, too."""
+    lines = state.lines.close(start)
+    if lines is None:
+        return Points.empty()
+    found = state.parameters.observe(lines, state.catalogue)
+    of_value = state.catalogue.parameter_series
+    numbers = [of_value(int(lines.series[one.line]), one.parameter, one.value) for one in found]
+    state.catalogue.grow()
+    kept = [at for at, number in enumerate(numbers) if number != REFUSED]
+    again = lines.again([found[at].line for at in kept], [numbers[at] for at in kept])
+    state.examples.take(again, state.windows.pane)
+    return Points(again.series, again.times, again.severities.astype(np.float64))
 
 
 def _close_pane(state: State, end: int, points: Points) -> Iterator[WindowResult]:

@@ -14,6 +14,7 @@ from jobs.statistics.catalogue import UNLIMITED, Catalogue, Series
 from jobs.statistics.examples import Examples
 from jobs.statistics.histograms import Spread
 from jobs.statistics.limits import Limits, Refused
+from jobs.statistics.lines import WaitingLines
 from jobs.statistics.panes import Facts, Inventories, Pane, Panes
 from jobs.statistics.parameters import Parameters
 from jobs.statistics.points import Points
@@ -23,7 +24,7 @@ from jobs.statistics.settings import Windows
 from jobs.statistics.windows.kind import Arrays
 
 LAYOUT = 4  # of a packed state: to be counted up when one of an earlier version can't be read any more
-PARAMETERS = "parameters/"
+PARAMETERS, LINES = "parameters/", "lines/"
 PLACE = "@"  # what follows it in a column's name says which one of many it is
 Columns = TypeVar("Columns", Points, Rows)
 Packing = dict[str, Packed]
@@ -81,6 +82,7 @@ class State:
         self.totals = _spreads(header["totals"])  # the last state of each cumulative histogram
         self.examples = Examples(**header.get("examples", {}))
         self.parameters = Parameters(_part(PARAMETERS, columns), limits.parameters)
+        self.lines = WaitingLines(_part(LINES, columns), windows.pane)
         self.panes = Panes(windows.sizes, _needed(windows))
         for size, start, facts, spreads in header["panes"]:
             rows = self._kept(Rows, "panes", columns, _place(size, start))
@@ -136,6 +138,7 @@ class State:
         """What changes as a whole, and the names of what each pane has."""
         columns = {f"m/{name}": column for name, column in self.catalogue.memory.items()}
         columns |= {PARAMETERS + name: column for name, column in self.parameters.packed().items()}
+        columns |= {LINES + name: column for name, column in self.lines.packed().items()}
         for number, one in enumerate(self.open):
             columns |= {_prefix(number) + name: column for name, column in one.pack().items()}
         return columns | _named("points", Points.empty()) | _named("panes", Rows.empty())
@@ -165,7 +168,7 @@ class State:
 
     def held(self) -> Ints:
         """The series of open points, panes and windows."""
-        columns = [*(one.series for one in self.points.values()), *self.panes.series()]
+        columns = [*(one.series for one in self.points.values()), *self.lines.series(), *self.panes.series()]
         columns += [one.held() for one in self.open]
         return np.concatenate([*columns, np.array([series for series, _, _ in self.waiting], np.int64)])
 
@@ -180,6 +183,7 @@ class State:
         self.totals = {place[series]: spread for series, spread in self.totals.items() if series in place}
         self.examples.retain(place)
         self.parameters.retain(kept)
+        self.lines.retain(kept)
         self.panes.retain(kept)
         for window in self.open:
             window.retain(kept)

@@ -20,6 +20,7 @@ from jobs.statistics import shard
 from jobs.statistics.catalogue import LABELS_BEGIN, SCRAPE_BYTES
 from jobs.statistics.intake import take
 from jobs.statistics.limits import Limits
+from jobs.statistics.parameters import LEAST_PANES
 from jobs.statistics.rows import NANO
 from jobs.statistics.settings import Windows
 from jobs.statistics.shard import DEFAULT_LIMITS, EARLY, IDLE_SERIES, Shard
@@ -810,6 +811,21 @@ def test_lines_with_a_new_value_of_a_parameter_are_a_series_of_their_own():
                 "example": "GET status: 503",
             },
         ]
+
+
+@pytest.mark.parametrize("behind", [1, 2, 5])
+def test_what_is_new_does_not_depend_on_where_the_watermarks_stand(behind):
+    """A status is new right after the pane that made the usual ones known; late watermarks come after its lines."""
+
+    def found(behind):
+        log = []
+        for pane in range(10, 45):
+            lines, _ = requests(pane, *[200] * 30, 503 if pane >= 10 + LEAST_PANES else 404)
+            log += [lines, watermark((pane - behind) * 10 + 10)]
+        return finals(run([*log, watermark(600)], cuts=(3, 50, 60), cold=True))
+
+    assert [row["series"] for row in logs_of(found(0))].count("GET status: <503>") == 5
+    assert found(behind) == found(0)
 
 
 def test_a_machine_may_have_no_parameters():
