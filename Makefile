@@ -113,6 +113,10 @@ test-hostile: setup ## Poison every topic of the running chain in a hundred ways
 test-security: setup tools ## Use a Kafka and an Elasticsearch that ask who one is: rights, refusals, quotas, keys; part of `make test`
 	$(BIN)/pytest tests/integration/security tests/charts/test_security.py $(TEST_ARGS)
 
+.PHONY: test-rights
+test-rights: setup ## Run the whole chain on exactly the rights of `kappa acl`, then without each of them in turn: build/rights.json, an hour
+	$(BIN)/pytest tests/rights --timeout 1500 $(TEST_ARGS)
+
 .PHONY: test-collectors
 test-collectors: setup $(OTELCOL) ## Run the real OTel Collector, collectd and rsyslog into the chain, as docs/reference/collectors.md configures them
 	$(BIN)/pytest tests/integration/connectors/decoders $(TEST_ARGS)
@@ -200,6 +204,10 @@ bench-detector: setup ## Measure the detector's model, state, memory and its fol
 .PHONY: bench-realtime
 bench-realtime: setup ## Measure raw topic to `events`, real-time mode beside micro-batches; report in build/realtime.json
 	$(BIN)/python -m tests.bench.realtime $(BENCH_ARGS)
+
+.PHONY: bench-secured
+bench-secured: setup ## Measure the chain with TLS, passwords and rights beside plaintext in one run; report in build/bench-secured.json
+	$(BIN)/python -m tests.bench.secured $(BENCH_ARGS)
 
 .PHONY: bench-console
 bench-console: setup ## Measure p95 and memory of the console at 10,000 machines, 10 million documents and 50 open pages; report in build/bench-console.json

@@ -1,6 +1,7 @@
 """The whole chain as it really runs: servers, jobs as processes, a simulated cloud that feeds it."""
 
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -8,17 +9,28 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import orjson
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    OffsetSpec,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from connectors.kafka.admin import apply, connect
+from connectors.kafka.client import make_admin, make_producer, open_consumer
 from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.security import SECRETS, client_config
 from infra.contract.topics import TopicMap
+from infra.files import write_private
 from infra.jars import default_jars
 from infra.local import LocalServers
+from infra.local.identities import ADMIN, PASSWORD
 from jobs.runtime.settings import Settings
 from jobs.runtime.watermarks import last_watermarks
 from jobs.table import JOBS as JOB_TABLE
@@ -48,14 +60,15 @@ Offsets = dict[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class Ports:
-    """Where a chain's servers listen, from `first` on."""
+    """Where a chain's servers listen, from `first` on; a secured broker takes a port more."""
 
     first: int
     brokers: int
+    secured: bool = False
 
     @property
     def elasticsearch(self) -> int:
-        return self.first + 2 * self.brokers
+        return self.first + (3 if self.secured else 2) * self.brokers
 
     @property
     def listener(self) -> int:
@@ -79,11 +92,16 @@ def second_listener(ports: Ports) -> dict[str, object]:
 
 
 class Chain:
-    """Servers and jobs below one home. A thread starts again whatever job has died, as an orchestrator would."""
+    """Servers and jobs below one home. A thread starts again whatever job has died, as an orchestrator would.
 
-    def __init__(self, home: Path, delta: Path, first_port: int, brokers: int = 1) -> None:
+    With `secured` the servers ask who a client is: each application is a user of its own, this process their
+    administrator.
+    """
+
+    def __init__(self, home: Path, delta: Path, first_port: int, brokers: int = 1, *, secured: bool = False) -> None:
         self.home = home
-        ports = Ports(first_port, brokers)
+        self.secured = secured
+        ports = Ports(first_port, brokers, secured)
         self.servers = LocalServers(
             home,
             kafka_port=first_port,
@@ -91,6 +109,7 @@ class Chain:
             brokers=brokers,
             jars=default_jars(),
             kafka_overrides=second_listener(ports) if brokers == 1 else None,
+            secured=secured,
         )
         self.proxy = Proxy(ports.proxy, ports.listener) if brokers == 1 else None
         self.proxied_bootstrap = f"127.0.0.1:{ports.proxy}"
@@ -100,8 +119,7 @@ class Chain:
             kafka_bootstrap=self.servers.bootstrap,
             elasticsearch_url=self.servers.elasticsearch_url,
         )
-        self._admin = AdminClient({"bootstrap.servers": self.servers.bootstrap, "log_level": 0})
-        self.jobs = {name: Job(name, ("run", name), self._environment(), home / f"log/{name}.log") for name in JOBS}
+        self.jobs = {name: Job(name, ("run", name), self._environment(name), home / f"log/{name}.log") for name in JOBS}
         self.feeds: list[Job] = []
         self.failed = False  # a scenario failed: the next one needs another chain
         self._held: set[str] = set()  # jobs that are not started again
@@ -112,8 +130,20 @@ class Chain:
     def topics(self) -> TopicMap:
         return topics_of(self.settings)
 
-    def _environment(self) -> Mapping[str, str]:
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return make_admin(client_config(self.servers.bootstrap), {"log_level": 0})
+
+    def secrets_of(self, user: str) -> Path:
+        """The folder of a user of secured servers, by its name without the installation's prefix."""
+        assert self.servers.identities
+        return self.servers.identities.user(f"{self.settings.principal_prefix}{user}")
+
+    def _environment(self, user: str) -> Mapping[str, str]:
+        # Who asks for a password also waits for the broker to let it in, as whoever the supervisor starts again does.
+        own = {"KAPPA_SECRETS": str(self.secrets_of(user)), "KAPPA_BROKER_PATIENCE_SECONDS": "600"}
         return {
+            **(own if self.secured else {}),
             "KAPPA_HOME": str(self.home),
             "KAPPA_DELTA": str(self.settings.delta),
             "KAPPA_KAFKA_BOOTSTRAP": self.settings.kafka_bootstrap,
@@ -131,10 +161,39 @@ class Chain:
         self.servers.down()
         shutil.rmtree(self.home, ignore_errors=True)
         self.servers.up()
+        if self.secured:
+            self._become_administrator()
         apply(connect(self.settings.kafka_bootstrap), self.topics)
+        if self.secured:
+            self._make_users()
         for job in self.jobs.values():
             job.start()
         threading.Thread(target=self._tend, daemon=True).start()
+
+    def _become_administrator(self) -> None:
+        assert self.servers.identities
+        os.environ[SECRETS] = str(self.servers.identities.user(ADMIN))
+        self.settings = Settings(**self.settings.model_dump(exclude_unset=True))  # with the secrets of that user
+
+    def _make_users(self) -> None:
+        assert self.servers.identities
+        users = str(self.servers.identities.user(""))
+        for command in (("acl", "apply", "--trial", "--users", users), ("acl", "keys", users)):
+            environment = self._environment("") | {SECRETS: os.environ[SECRETS]}
+            done = Job("acl", command, environment, self.home / "log" / "acl.log")
+            done.start()
+            until(lambda done=done: done.code is not None, 120, "kappa acl does not end")
+            assert done.code == 0, done.output()
+
+    def rotate_password(self, user: str) -> None:
+        """Give a user another password: first on the broker, then in its folder."""
+        name, password = f"{self.settings.principal_prefix}{user}", secrets.token_urlsafe(24)
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+        for answer in self._admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion(name, info, password.encode())]
+        ).values():
+            answer.result(60)
+        write_private(self.secrets_of(user) / PASSWORD, password.encode())
 
     def down(self) -> None:
         """End everything that was started here."""
@@ -142,6 +201,8 @@ class Chain:
         for job in (*self.feeds, *self.jobs.values()):
             job.clean()
         self.servers.down()
+        if self.secured:
+            os.environ.pop(SECRETS, None)
         if self.proxy:
             self.proxy.close()
 
@@ -187,7 +248,7 @@ class Chain:
         name = f"feed-{len(self.feeds)}"
         faults = [part for fault in FAULTS for part in ("--fault", fault)]
         command = ("simulate", "--json", "--truth", str(self.home / "truth" / name), *faults)
-        feed = Job(name, command, self._environment(), self.home / f"log/{name}.log")
+        feed = Job(name, command, self._environment("simulator"), self.home / f"log/{name}.log")
         feed.start()
         self.feeds.append(feed)
         until((self.home / "truth" / name / "cloud.json").exists, 120, "the simulator does not start")
@@ -231,11 +292,8 @@ class Chain:
         return behind
 
     def _committed(self, group: str, places: list[TopicPartition]) -> list[TopicPartition]:
-        consumer = Consumer({"bootstrap.servers": self.settings.kafka_bootstrap, "group.id": group})
-        try:
+        with open_consumer(client_config(self.settings.kafka_bootstrap), group) as consumer:
             return consumer.committed(places, timeout=10)
-        finally:
-            consumer.close()
 
     def _read_by_group(self) -> dict[str, set[str]]:
         topics, name = self.topics, self.settings.query_of
@@ -312,7 +370,7 @@ class Pulse:
     """A machine of one event a second: while it beats, event time goes on and windows close."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._producer = make_producer(client_config(bootstrap), {"enable.idempotence": True})
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()

@@ -30,15 +30,18 @@ class Lot:
         self._built = 0
         self._homes: list[Path] = []
 
-    def get(self, brokers: int = 1) -> Chain:
+    def get(self, brokers: int = 1, *, secured: bool = False) -> Chain:
         """A chain with so many brokers, on which no scenario has failed."""
-        if self.chain and (self.chain.failed or len(self.chain.servers.kafka) != brokers):
+        if (stands := self.chain) and (
+            stands.failed or (len(stands.servers.kafka), stands.secured) != (brokers, secured)
+        ):
             self.close()
         if self.chain is None:
             home = Path(tempfile.mkdtemp(prefix="chaos-"))
             self._homes.append(home)
             self._built += 1
-            self.chain = Chain(home / "kappa", small_disk(home / "delta"), FIRST_PORT + 20 * self._built, brokers)
+            delta, port = small_disk(home / "delta"), FIRST_PORT + 20 * self._built
+            self.chain = Chain(home / "kappa", delta, port, brokers, secured=secured)
             self.chain.up()
         return self.chain
 
@@ -91,6 +94,12 @@ def chain(lot) -> Chain:
 def cluster(lot) -> Chain:
     """The whole chain with three brokers."""
     return lot.get(brokers=3)
+
+
+@pytest.fixture
+def secured_cluster(lot) -> Chain:
+    """The same, secured: each application is a user of its own with exactly its rights."""
+    return lot.get(brokers=3, secured=True)
 
 
 @pytest.fixture

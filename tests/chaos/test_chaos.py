@@ -185,3 +185,18 @@ def test_storm_over_one_broker_of_three(cluster, play):
     target = server_target("one of three brokers", cluster.servers.kafka, 5.0, 5.0)
     with play(cluster, "kill -9 of one of three brokers at random moments") as scenario:
         scenario.kills += storm(cluster, [target], KILLS, SEED)
+
+
+def test_storm_on_a_secured_cluster_while_passwords_change(secured_cluster, play):
+    """Each application has its own user, with no other rights than it needs."""
+    chain = secured_cluster
+    with play(chain, "kill -9 of one of three secured brokers and of jobs while passwords change") as scenario:
+        chain.catch_up()
+        targets = [server_target("one of three brokers", chain.servers.kafka, 5.0, 5.0)]
+        targets += [job_target(chain, name) for name in ("statistics", "indexer")]
+        with ThreadPoolExecutor(1) as pool:
+            storming = pool.submit(storm, chain, targets, max(1, KILLS // 4), SEED)
+            for user in JOBS:
+                chain.rotate_password(user)
+                scenario.notes.setdefault("passwords changed", []).append(user)
+            scenario.kills += storming.result()

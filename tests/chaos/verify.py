@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import orjson
-from elasticsearch import Elasticsearch
 
+from connectors.sinks.elasticsearch import connect
 from infra.contract.indices import load_lifecycles
 from jobs.archive.tables import Table, tables
 from jobs.detector import shard as detector
@@ -209,7 +209,7 @@ def _compare_table(findings: Findings, chain: Chain, table: Table, records: list
 
 def _compare_documents(findings: Findings, chain: Chain, log: Mapping[str, list[Record]]) -> None:
     """Elasticsearch holds the documents that the topics make, under their ids, and nothing else."""
-    with Elasticsearch(chain.settings.elasticsearch_url, request_timeout=60) as client:
+    with connect(chain.settings.elasticsearch_url, chain.settings.elasticsearch_identity()) as client:
         for topic, kind in ((one.name, one.index) for one in chain.topics.indexed):
             expected = Batch(lifecycles=load_lifecycles())
             for r in log[topic]:

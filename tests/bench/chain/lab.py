@@ -1,5 +1,6 @@
 """What `make bench` runs: a broker, the jobs and the load as processes, and what they use and how far they are."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,9 +12,11 @@ import psutil
 
 from connectors.kafka.admin import apply, connect
 from connectors.kafka.offsets import Log, missing
+from connectors.kafka.security import SECRETS
 from infra.contract.offsets import Offsets
 from infra.contract.topics import load_topics
 from infra.jars import default_jars
+from infra.local.identities import ADMIN, Identities
 from infra.local.kafka import KafkaBroker
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
@@ -26,11 +29,18 @@ STAGES = tuple(name for name in JOBS.applications(JOBS.enabled()) if JOBS[name].
 
 
 class Lab:
-    """A broker of its own below `home`, and the jobs of one generation."""
+    """A broker of its own below `home`, and the jobs of one generation.
 
-    def __init__(self, home: Path, settings: Mapping[str, str], port: int = PORT) -> None:
+    With `identities` the broker is secured, each job is its own user of it, and whoever uses this object is within
+    `administering(identities)`.
+    """
+
+    def __init__(
+        self, home: Path, settings: Mapping[str, str], port: int = PORT, identities: Identities | None = None
+    ) -> None:
         self.home = home
-        self.broker = KafkaBroker(home / "broker", port, jars=default_jars())
+        self.identities = identities
+        self.broker = KafkaBroker(home / "broker", port, jars=default_jars(), identities=identities)
         self.log = Log(self.broker.address)
         self._settings = settings
         file = settings.get("KAPPA_TOPICS_FILE")
@@ -50,8 +60,12 @@ class Lab:
             **self._settings,
         }
         self.jobs = {
-            name: Job(name, ("run", name), environment, self.home / f"{name}-{generation}.log") for name in STAGES
+            name: Job(name, ("run", name), environment | self._secrets_of(name), self.home / f"{name}-{generation}.log")
+            for name in STAGES
         }
+
+    def _secrets_of(self, job: str) -> dict[str, str]:
+        return {SECRETS: str(self.identities.user(f"kappa-{job}"))} if self.identities else {}
 
     @contextmanager
     def up(self) -> Iterator["Lab"]:
@@ -59,10 +73,18 @@ class Lab:
         self.broker.spawn()
         try:
             until(self.broker.ready, 60, "the broker does not start")
+            if self.identities:
+                self._make_users(self.identities)
             yield self
         finally:
             self.stop()
             self.broker.stop()
+
+    def _make_users(self, identities: Identities) -> None:
+        apply(connect(self.broker.address), self.topics)
+        variables = {"KAPPA_KAFKA_BOOTSTRAP": self.broker.address, "KAPPA_HOME": str(self.home)}
+        command = [sys.executable, "-m", "ops.cli", "acl", "apply", "--users", str(identities.user(""))]
+        subprocess.run(command, env=os.environ | variables, check=True, stdout=subprocess.DEVNULL)
 
     def start(self, *names: str) -> None:
         """Start jobs and wait until their queries run."""
@@ -114,6 +136,20 @@ class Lab:
     def _offsets(self, group: str, topics: tuple[str, ...]) -> tuple[Offsets, Offsets]:
         ends = self.log.ends(topics)
         return self.log.committed(group, ends), ends
+
+
+@contextmanager
+def administering(identities: Identities | None) -> Iterator[None]:
+    """Within, this process and those that it starts are the administrator of a secured broker, if it is one."""
+    former = os.environ.pop(SECRETS, None)
+    if identities:
+        os.environ[SECRETS] = str(identities.user(ADMIN))
+    try:
+        yield
+    finally:
+        os.environ.pop(SECRETS, None)
+        if former is not None:
+            os.environ[SECRETS] = former
 
 
 class Usage:
