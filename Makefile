@@ -133,7 +133,7 @@ test-console: setup ## Read and use each page of the console in Chromium, over t
 	$(BIN)/pytest $(addprefix tests/console/test_,corrections.py views.py looks.py acts.py pace.py outages.py) --timeout 2400 $(TEST_ARGS)
 
 .PHONY: test-determinism
-test-determinism: setup ## Lead one recorded hour through the chain in five ways, compare every byte, and the values with the recorded version's: build/determinism.json
+test-determinism: setup ## Lead one recorded hour through the chain in six ways, compare every byte, and the values with the recorded version's: build/determinism.json
 	$(BIN)/pytest tests/determinism --timeout 1500 $(TEST_ARGS)
 
 .PHONY: house

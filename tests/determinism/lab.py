@@ -213,11 +213,12 @@ class Lab:
             self.wait(generation, partition)
         return self._end(how, generation)
 
-    def without_spark(self, how: str) -> Found:
+    def without_spark(self, how: str, later: int = 0) -> Found:
+        """The fold at once; with `later`, each watermark comes after so many more records, as in larger batches."""
         windows, found = load_windows(), []
         for partition, records in self.events().items():
-            offsets, values = [r.place.offset for r in records], [r.value for r in records]
-            outputs = Shard(windows).feed(Input("events", partition, offsets, values))
+            values = [record.value for record in _with_later_watermarks(records, later)]
+            outputs = Shard(windows).feed(Input("events", partition, range(len(values)), values))
             found += [(partition, o.key.encode(), o.value) for o in outputs if o.key and not o.topic]
         return Found(how, [record for record in found if _is_of_the_hour(record[2])])
 
@@ -238,6 +239,12 @@ def _shuffled(records: list[Record], order: random.Random) -> Iterator[Record]:
     for is_watermark, part in groupby(records, key=lambda record: record.key is None):
         between = list(part)
         yield from between if is_watermark else order.sample(between, len(between))
+
+
+def _with_later_watermarks(records: list[Record], later: int) -> list[Record]:
+    """Each watermark (which has no key) behind so many of the records that follow it, if there are as many."""
+    places = ((at + later * (record.key is None), at) for at, record in enumerate(records))
+    return [records[at] for _, at in sorted(places)]
 
 
 def differences(one: Found, other: Found) -> Iterator[str]:

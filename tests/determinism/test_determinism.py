@@ -29,6 +29,7 @@ WAYS = {
         lab.apart(how, "apart")
     ),
     "the fold without Spark, all at once": lambda lab, how: lab.without_spark(how),
+    "the fold, each watermark a hundred records later": lambda lab, how: lab.without_spark(how, later=100),
 }
 RECORDED = orjson.loads((Path(__file__).parent / "recorded.json").read_bytes())
 
