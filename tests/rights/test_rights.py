@@ -198,11 +198,11 @@ def poisoned(installation, newest):
 
 
 def send(installation, values):
-    """Write values into topics, as of the simulation's time."""
+    """Write values into topics, as of the hour after the simulation: none is ahead of its broker."""
     producer = make_producer(client_config(installation.bootstrap), {"log_level": 0})
     for topic, some in values.items():
         for value in some:
-            producer.produce(topic, value, b"vm-01", partition=0, timestamp=START // 10**6)
+            producer.produce(topic, value, b"vm-01", partition=0, timestamp=(START + 3_600 * SECOND) // 10**6)
     assert producer.flush(30) == 0
 
 
