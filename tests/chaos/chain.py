@@ -140,10 +140,8 @@ class Chain:
         return self.servers.identities.user(f"{self.settings.principal_prefix}{user}")
 
     def _environment(self, user: str) -> Mapping[str, str]:
-        # Who asks for a password also waits for the broker to let it in, as whoever the supervisor starts again does.
-        own = {"KAPPA_SECRETS": str(self.secrets_of(user)), "KAPPA_BROKER_PATIENCE_SECONDS": "600"}
         return {
-            **(own if self.secured else {}),
+            **(self._identity_of(user) if self.secured else {}),
             "KAPPA_HOME": str(self.home),
             "KAPPA_DELTA": str(self.settings.delta),
             "KAPPA_KAFKA_BOOTSTRAP": self.settings.kafka_bootstrap,
@@ -155,6 +153,10 @@ class Chain:
             "JAVA_TOOL_OPTIONS": os.environ.get("KAPPA_CHAOS_JAVA_OPTIONS", SHORT_LIVED),
             "PYTHONPATH": str(Path(sys.modules["jobs"].__path__[0]).parent),  # the code that the tests run
         }
+
+    def _identity_of(self, user: str) -> Mapping[str, str]:
+        # It waits for the broker to let it in, as what the supervisor starts again does.
+        return {SECRETS: str(self.secrets_of(user)), "KAPPA_BROKER_PATIENCE_SECONDS": "600"}
 
     def up(self) -> None:
         """A clean home, servers, topics, jobs."""
