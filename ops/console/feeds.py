@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable, Collection
 
+from ops.console.documents import ELASTICSEARCH
 from ops.console.reads import SourceDown
-from ops.console.sources import ELASTICSEARCH, KAFKA, Sources
+from ops.console.sources import KAFKA, Sources
 
 INDEXED = ("novelties", "incidents", "rejected", "statistics")
 TOPICS = {"control": "detector.control", "generations": "generations"}
@@ -16,7 +17,7 @@ CLOCK_SECONDS = 2
 
 def signs(sources: Sources) -> dict[str, object]:
     """By feed a value that is another one once the feed has changed; of a source that is down, why it is."""
-    indexed = _sign(lambda: sources.newest_documents(INDEXED), INDEXED)
+    indexed = _sign(lambda: sources.documents.newest(INDEXED), INDEXED)
     topics = _sign(lambda: sources.ends(TOPICS), tuple(TOPICS))
     return {**indexed, **topics, OPERATIONS: sources.operations.sign(), CLOCK: int(time.monotonic() // CLOCK_SECONDS)}
 

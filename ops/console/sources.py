@@ -2,75 +2,48 @@
 
 import copy
 import threading
-import urllib.error
-import urllib.request
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from http import HTTPStatus
 from shlex import quote
-from typing import Any, NamedTuple
-
-import orjson
-from elasticsearch import NotFoundError
-from prometheus_client.parser import text_string_to_metric_families
+from typing import Any
 
 from connectors.kafka.offsets import Log, missing
-from connectors.sinks.elasticsearch import connect
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.detector.control import TOPIC as CONTROL_TOPIC
 from jobs.detector.control import history as read_control
-from jobs.runtime.settings import Settings, present_identity
+from jobs.runtime.settings import Settings
 from jobs.table import JOBS
+from ops.console.documents import ELASTICSEARCH, Documents
 from ops.console.history import History
 from ops.console.operations import Operations, listed
 from ops.console.pace import Pace
 from ops.console.reads import SharedReads, SourceDown
+from ops.console.running_jobs import RunningJobs
 from ops.console.settings import ConsoleSettings
 from ops.dead_letters import OriginalLostError, read_original
-from ops.job_addresses import JobAddresses
 from ops.replay import views
 from ops.replay.progress import Watched
 from ops.replay.registry import Registry
 from ops.sql.ask import Limits, ask
 
-KAFKA, ELASTICSEARCH = "Kafka", "Elasticsearch"
+KAFKA = "Kafka"
 COMMANDS, COMMAND_SECONDS = "kappa", 30.0
 MOST_QUERIES = 2  # of the Delta tables at once: each is a process
 ROWS = 1_000  # of a query's result
-LARGEST_ANSWER = 8_000_000  # bytes of what an application says
-
-# Of documents that are added, changed late, or changed: how many, the newest write, the newest time. Each is looked up,
-# none counted over all documents.
-_NEWEST: Mapping[str, Any] = {
-    "size": 1,
-    "_source": False,
-    "sort": [{"_seq_no": "desc"}],
-    "track_total_hits": True,
-    "aggs": {name: {"max": {"field": name}} for name in ("@timestamp", "updated")},
-}
-
-
-class Sample(NamedTuple):
-    """A value of a job's `/metrics`."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
 
 
 class Sources:
-    """The servers of one generation of the chain. Each read raises SourceDown if its server can't be read now."""
+    """What one generation of the chain says: Kafka here, Elasticsearch by `documents`, its jobs by `running`.
+
+    Each read raises SourceDown if its server can't be read now.
+    """
 
     def __init__(self, settings: Settings, own: ConsoleSettings) -> None:
         self.settings, self._own = settings, own
-        self._addresses = JobAddresses(settings, own.metrics_url)
-        self.applications = self._addresses.applications
-        limits = own.patience_seconds, own.fresh_seconds
-        self._kafka, self._elasticsearch = SharedReads(KAFKA, *limits), SharedReads(ELASTICSEARCH, *limits)
-        self._jobs = {name: SharedReads(name, *limits) for name in self.applications}
+        self.documents, self.running = Documents(settings, own, self._indices), RunningJobs(settings, own)
+        self._kafka = SharedReads(KAFKA, own.patience_seconds, own.fresh_seconds)
         # Asked as often as they are needed, and apart from the others: what changes makes those forget.
-        self._document_signs = SharedReads(ELASTICSEARCH, own.patience_seconds, 0)
         self._topic_signs = SharedReads(KAFKA, own.patience_seconds, 0)
         environment = {
             "KAPPA_KAFKA_BOOTSTRAP": settings.kafka_bootstrap,
@@ -80,10 +53,8 @@ class Sources:
         self.operations = Operations(environment, own.toolbox)
         self._commands = SharedReads(COMMANDS, COMMAND_SECONDS, COMMAND_SECONDS)
         self._paces: dict[str, Pace] = defaultdict(Pace)
-        self._shown: str | None = None  # the generation whose documents are searched; None: the promoted one
         self._asking = threading.BoundedSemaphore(MOST_QUERIES)
         self._log = Log(settings.kafka_bootstrap)
-        self._client = connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity)
 
     def lags(self) -> dict[str, int]:
         """Records that each query of the running jobs has not read yet, by the query's name."""
@@ -99,61 +70,14 @@ class Sources:
                 found[query] = missing({at: max(offset, starts[at]) for at, offset in committed.items()}, ends)
         return found
 
-    def samples(self, application: str) -> list[Sample]:
-        """What the `/metrics` of an application says now."""
-        return self._jobs[application].read("metrics", lambda: self._samples(application))
-
-    def _samples(self, application: str) -> list[Sample]:
-        text = self._fetched(self._addresses.metrics(application)).decode()
-        families = text_string_to_metric_families(text)
-        return [Sample(one.name, one.labels, one.value) for family in families for one in family.samples]
-
-    def answer(self, job: str, path: str, **arguments: str) -> dict[str, Any] | None:
-        """What a running job answers about its state (jobs/runtime/queryable.py); None if it knows nothing of it."""
-        reads, question = self._jobs[self._addresses.application(job)], (path, *sorted(arguments.items()))
-        return reads.read(question, lambda: self._answer(self._addresses.question(job, path, **arguments)))
-
-    def _answer(self, address: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = orjson.loads(self._fetched(address))
-        except urllib.error.HTTPError as refused:
-            if refused.code == HTTPStatus.NOT_FOUND:
-                return None
-            raise OSError(orjson.loads(refused.read(LARGEST_ANSWER))["error"]) from None
-        return found
-
-    def _fetched(self, address: str) -> bytes:
-        with urllib.request.urlopen(address, timeout=self._own.patience_seconds) as answer:
-            return bytes(answer.read(LARGEST_ANSWER))
-
     def of(self, generation: str) -> "Sources":
-        """The same servers, of which `search` sees the documents of a generation, promoted or not."""
+        """The same servers, with the documents of a generation, promoted or not."""
         other = copy.copy(self)
-        other._shown = generation
+        other.documents = self.documents.of(generation)
         return other
 
-    def search(self, kind: str, **query: Any) -> dict[str, Any]:
-        """What Elasticsearch answers over the promoted generation's documents of one kind; empty if it has none."""
-        return self._elasticsearch.read((self._shown, kind, repr(query)), lambda: self._search(kind, query))
-
-    def _search(self, kind: str, query: Mapping[str, Any]) -> dict[str, Any]:
-        found = self._client.search(index=self._index(kind), ignore_unavailable=True, **query)
-        return dict(found.body)
-
-    def _index(self, kind: str) -> str:
-        if self._shown is None:
-            return f"kappa-{kind}"
-        found = views.indices(self._shown, self.registry(), load_topics(self.settings.topics_file))
-        return ",".join(dict(found)[kind])  # type: ignore[index]
-
-    def newest_documents(self, kinds: Collection[str]) -> dict[str, object]:
-        """By kind what is another value once a document was added or changed: never an old answer."""
-        return self._document_signs.read("documents", lambda: self._newest_documents(kinds))
-
-    def _newest_documents(self, kinds: Collection[str]) -> dict[str, object]:
-        looks = [part for kind in kinds for part in ({"index": f"kappa-{kind}", "ignore_unavailable": True}, _NEWEST)]
-        answers = self._client.msearch(searches=looks)["responses"]
-        return {kind: _sign(answer) for kind, answer in zip(kinds, answers, strict=True)}
+    def _indices(self, generation: str) -> dict[str, Any]:
+        return dict(views.indices(generation, self.registry(), load_topics(self.settings.topics_file)))
 
     def ends(self, topics: Mapping[str, str]) -> dict[str, object]:
         """By name the ends of a topic's partitions: never an old answer."""
@@ -163,19 +87,6 @@ class Sources:
         names = {feed: self.topics()[key].name for feed, key in topics.items()}
         found = self._log.ends(names.values())
         return {feed: [end for (topic, _), end in found.items() if topic == name] for feed, name in names.items()}
-
-    def document(self, kind: str, identity: str) -> dict[str, Any] | None:
-        """A document by its id, or None if there is none."""
-        return self._elasticsearch.read((kind, "id", identity), lambda: self._document(kind, identity))
-
-    def _document(self, kind: str, identity: str) -> dict[str, Any] | None:
-        # Not `get`: an alias may stand for several indices, of a generation and of its base.
-        try:
-            found = self._client.search(index=f"kappa-{kind}", query={"ids": {"values": [identity]}}, size=1)
-        except NotFoundError:
-            return None
-        hits = found["hits"]["hits"]
-        return dict(hits[0]["_source"]) if hits else None
 
     def original(self, source: Mapping[str, Any]) -> bytes | None:
         """The record that a dead letter is about, from its own topic, or None if that has deleted it."""
@@ -240,8 +151,8 @@ class Sources:
 
     def forget(self, names: Collection[str] | None = None) -> None:
         """What was read of these sources, by default of all, isn't shown again."""
-        of_servers = {KAFKA: self._kafka, ELASTICSEARCH: self._elasticsearch}
-        for name, reads in (of_servers | self._jobs).items():
+        of_servers = {KAFKA: self._kafka, ELASTICSEARCH: self.documents.reads}
+        for name, reads in (of_servers | self.running.reads).items():
             if names is None or name in names:
                 reads.forget()
 
@@ -250,10 +161,4 @@ class Sources:
         try:
             self.registry()
         except SourceDown:
-            self.search("incidents", size=0)
-
-
-def _sign(answer: Mapping[str, Any]) -> object:
-    hits = answer.get("hits", {})
-    writes = [(hit["_index"], hit["sort"]) for hit in hits.get("hits", ())]
-    return hits.get("total"), writes, answer.get("aggregations"), answer.get("error")
+            self.documents.search("incidents", size=0)

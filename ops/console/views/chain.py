@@ -9,7 +9,8 @@ from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from jobs.table import JOBS
 from ops.console.reads import SourceDown
-from ops.console.sources import Sample, Sources
+from ops.console.running_jobs import Sample
+from ops.console.sources import Sources
 from ops.console.views.graph import Graph, layout
 from ops.console.views.health import JobMetrics, problems
 from ops.job_addresses import ALL
@@ -31,7 +32,7 @@ def now(sources: Sources) -> View:
     # Together: each that hangs takes its whole patience.
     with ThreadPoolExecutor() as threads:
         lag = threads.submit(_lags, sources, down)
-        samples = dict(threads.map(lambda name: (name, _samples(sources, name, down)), sources.applications))
+        samples = dict(threads.map(lambda name: (name, _samples(sources, name, down)), sources.running.applications))
         lags = lag.result()
     rows = [row for job in jobs for row in _rows(job, topics, lags, samples.get(_process(sources, job)))]
     return {
@@ -50,7 +51,7 @@ def graph(view: View, topics: TopicMap) -> Graph:
 
 def _process(sources: Sources, job: Job) -> str:
     """The application whose `/metrics` has a job."""
-    return ALL if ALL in sources.applications else job.runs_in
+    return ALL if ALL in sources.running.applications else job.runs_in
 
 
 def _lags(sources: Sources, down: list[dict[str, str]]) -> dict[str, int]:
@@ -63,7 +64,7 @@ def _lags(sources: Sources, down: list[dict[str, str]]) -> dict[str, int]:
 
 def _samples(sources: Sources, application: str, down: list[dict[str, str]]) -> list[Sample] | None:
     try:
-        return sources.samples(application)
+        return sources.running.samples(application)
     except SourceDown as error:
         down.append({"source": error.source, "reason": error.reason})
         return None

@@ -62,12 +62,12 @@ def suppression(sources: Sources, arguments: Mapping[str, str]) -> View:
     view: View = {"rule": None, "past": PAST, "hidden": 0, "of": 0, "novelties": [], "is_complete": True}
     if rule is None:
         return view
-    newest = sources.search("novelties", size=0, aggs={"newest": {"max": {"field": "started"}}})
+    newest = sources.documents.search("novelties", size=0, aggs={"newest": {"max": {"field": "started"}}})
     end = newest.get("aggregations", {}).get("newest", {}).get("value")
     view["rule"] = {"id": rule.id, **rule.model_dump()}
     if end is None:
         return view
-    past = sources.search(
+    past = sources.documents.search(
         "novelties",
         query={"range": {"started": {"gte": int(end) - int(parse_duration(PAST).total_seconds() * 1000)}}},
         sort=[{"started": "desc"}],

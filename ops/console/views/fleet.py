@@ -32,7 +32,7 @@ def fleet(sources: Sources, arguments: Mapping[str, str]) -> View:
     by, sort, page = one_of("by", arguments, BY), one_of("sort", arguments, tuple(SORTS)), _page(arguments)
     chosen = {name: value for name in FILTERS if (value := arguments.get(name))}
     text = arguments.get("machine", "")
-    head = sources.search("novelties", size=0, aggs=_head(), query={"match_all": {}}).get("aggregations", {})
+    head = sources.documents.search("novelties", size=0, aggs=_head(), query={"match_all": {}}).get("aggregations", {})
     end = (head.get(_NEWEST) or {}).get("value")
     span = span_of(arguments, end or 0, COLUMNS)
     matching = [*({"term": {name: value}} for name, value in chosen.items()), *_named(text)]
@@ -89,7 +89,7 @@ def _head() -> View:
 
 def _open(sources: Sources, matching: list[View]) -> View:
     """The novelties that have not ended: how many of each verdict, and the strongest."""
-    found = sources.search(
+    found = sources.documents.search(
         "novelties",
         size=OPEN,
         query={"bool": {"filter": matching, "must_not": [{"exists": {"field": "ended"}}]}},

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ops.console.sources import Sample
+from ops.console.running_jobs import Sample
 
 RUNBOOKS = "https://github.com/kappa/kappa/blob/main/docs/how-to/runbooks.md#"
 MOST_LAG = 10_000

@@ -25,7 +25,7 @@ def incidents(sources: Sources, arguments: Mapping[str, str]) -> View:
     state = arguments.get("state", "all")
     if state not in STATES:
         raise UserError(f"state={state!r}: there are {', '.join(STATES)}")
-    found = sources.search(
+    found = sources.documents.search(
         "incidents",
         query=STATES[state],
         sort=[{"started": "desc"}],
@@ -50,7 +50,7 @@ def _summary(identity: str, document: Mapping[str, Any]) -> View:
 def incident(sources: Sources, arguments: Mapping[str, str]) -> View:
     """One incident: its causes, each member with what its novelty says now, and their places. Raises NotThere."""
     identity = arguments["id"]
-    document = sources.document("incidents", identity)
+    document = sources.documents.find("incidents", identity)
     if document is None:
         raise NotThere(f"There is no incident {identity}.")
     members = document.get("members") or []
@@ -73,7 +73,7 @@ def _novelties(sources: Sources, ids: list[str]) -> dict[str, View]:
     """By id what the index of novelties has; an incident may be there before the last of its novelties."""
     if not ids:
         return {}
-    found = sources.search("novelties", query={"ids": {"values": ids}}, size=len(ids))
+    found = sources.documents.search("novelties", query={"ids": {"values": ids}}, size=len(ids))
     return {hit["_id"]: _picked(hit["_source"], _NOVELTY) for hit in found["hits"]["hits"]}
 
 

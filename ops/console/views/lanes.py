@@ -71,7 +71,7 @@ class Lanes:
 
     def overall(self) -> View:
         """One lane for all that matches."""
-        found = self._sources.search(
+        found = self._sources.documents.search(
             "novelties", size=0, query=self._query, aggs=self._over_time(), track_total_hits=True
         )
         total = found["hits"]["total"]["value"]
@@ -83,7 +83,9 @@ class Lanes:
             field: {"filter": only, "aggs": {name: one for name, one in aggregations.items() if name.endswith(field)}}
             for field, only in self._fields.items()
         }
-        answer = self._sources.search("novelties", size=0, query=self._query, aggs=own).get("aggregations", {})
+        answer = self._sources.documents.search("novelties", size=0, query=self._query, aggs=own).get(
+            "aggregations", {}
+        )
         return lambda field: answer.get(field) or {}
 
     def _over_time(self) -> Query:

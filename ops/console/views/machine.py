@@ -81,17 +81,19 @@ def _unless_down(down: list[View], read: Callable[[], Any]) -> Any:
 def _state(sources: Sources, name: str, chosen: str) -> View | None:
     """What the detector holds of the machine, or of one of its series, now."""
     only = {"series": chosen} if chosen else {}
-    return sources.answer("detector", "/state", machine=name, **only)
+    return sources.running.answer("detector", "/state", machine=name, **only)
 
 
 def _open_windows(sources: Sources, name: str) -> View | None:
     """What the statistics hold of the machine's open windows now."""
-    return sources.answer("statistics", "/windows", machine=name)
+    return sources.running.answer("statistics", "/windows", machine=name)
 
 
 def _newest(sources: Sources, name: str) -> View | None:
     """The machine's newest statistic, with what the inventory says of it."""
-    hits = sources.search("statistics", query={"term": {"machine": name}}, sort=[{"@timestamp": "desc"}], size=1)
+    hits = sources.documents.search(
+        "statistics", query={"term": {"machine": name}}, sort=[{"@timestamp": "desc"}], size=1
+    )
     found = hits["hits"]["hits"]
     return dict(found[0]["_source"]) if found else None
 
@@ -102,7 +104,9 @@ def _novelties(sources: Sources, name: str, chosen: str) -> list[View]:
     if chosen:
         matching.append({"term": {"series": chosen}})
     query = {"bool": {"filter": matching}}
-    found = sources.search("novelties", query=query, sort=[{"started": "desc"}], size=NOVELTIES)["hits"]["hits"]
+    found = sources.documents.search("novelties", query=query, sort=[{"started": "desc"}], size=NOVELTIES)["hits"][
+        "hits"
+    ]
     return [_novelty(hit["_id"], hit["_source"]) for hit in found]
 
 

@@ -22,13 +22,13 @@ _LISTED = ("stage", "code", "reason", "machine", "events", "source")
 def rejected(sources: Sources, arguments: Mapping[str, str]) -> View:
     """The counts by stage and code, and the newest dead letters of those that are chosen."""
     chosen = {name: value for name in FILTERS if (value := arguments.get(name))}
-    counts = sources.search(
+    counts = sources.documents.search(
         "rejected",
         size=0,
         query={"match_all": {}},
         aggs={"stage": {"terms": {"field": "stage", "size": GROUPS}, "aggs": {"code": _codes()}}, **_choices()},
     ).get("aggregations", {})
-    found = sources.search(
+    found = sources.documents.search(
         "rejected",
         size=SHOWN,
         query={"bool": {"filter": [{"term": {FILTERS[name]: value}} for name, value in chosen.items()]}},
@@ -75,7 +75,7 @@ def _letter(identity: str, document: Mapping[str, Any]) -> View:
 def letter(sources: Sources, arguments: Mapping[str, str]) -> View:
     """One dead letter: why, what the index keeps of it as text, and its original record's bytes. Raises NotThere."""
     identity = arguments["id"]
-    document = sources.document("rejected", identity)
+    document = sources.documents.find("rejected", identity)
     if document is None:
         raise NotThere(f"There is no dead letter {identity}.")
     return {

@@ -31,7 +31,7 @@ def of_machine(sources: Sources, machine: str, span: Span, only: list[str] | Non
 
 def names(sources: Sources, machine: str, span: Span) -> list[str]:
     """The names of a machine's series."""
-    found = sources.search(
+    found = sources.documents.search(
         "statistics",
         size=0,
         query={"bool": {"filter": [{"term": {"machine": machine}}, span.range("@timestamp")]}},
@@ -80,7 +80,7 @@ def _shortest(
     Windows of several lengths overlap, and a count is that of its window.
     """
     by_length = {"terms": {"field": "window.size_seconds", "size": 1, "order": {"_key": "asc"}}}
-    found = sources.search(
+    found = sources.documents.search(
         "statistics",
         size=0,
         query={"bool": {"filter": [*matching, span.range("@timestamp")]}},

@@ -2,10 +2,12 @@
 
 from infra.contract.topics import load_topics
 from jobs.runtime.settings import Settings
+from ops.console.documents import ELASTICSEARCH
 from ops.console.history import History
 from ops.console.operations import Operations
 from ops.console.reads import SourceDown
-from ops.console.sources import ELASTICSEARCH, KAFKA, Sample
+from ops.console.running_jobs import Sample
+from ops.console.sources import KAFKA
 from ops.replay.registry import Registry
 
 MARKUP = '<script>alert("1")</script>&amp;\'"'
@@ -14,16 +16,17 @@ JOBS_UP = ("enrichment", "statistics", "detector", "archive", "indexer")
 
 
 class FakeSources:
-    """What the console reads, as the tests say it."""
+    """What the console reads, as the tests say it; it is also its documents and its running jobs."""
 
     def __init__(self, **facts):
         self.settings, self.applications = Settings(), JOBS_UP
+        self.documents = self.running = self
         self.down = set()
         self.lag = {}
         self.said = {name: [] for name in JOBS_UP}
         self.answers = {}  # by the path of a question
         self.found = {}  # by kind: the answer to each search
-        self.documents = {}  # by kind and id
+        self.by_id = {}  # documents, by kind and id
         self.originals = {}
         self.generations = Registry()
         self.controls = []
@@ -63,7 +66,7 @@ class FakeSources:
         self.searches.append((kind, query))
         return self.found.get(kind, {"hits": {"total": {"value": 0}, "hits": []}})
 
-    def newest_documents(self, kinds):
+    def newest(self, kinds):
         self._ask(ELASTICSEARCH)
         return dict.fromkeys(kinds, 1)
 
@@ -71,9 +74,9 @@ class FakeSources:
         self._ask(KAFKA)
         return dict.fromkeys(topics, 1)
 
-    def document(self, kind, identity):
+    def find(self, kind, identity):
         self._ask(ELASTICSEARCH)
-        return self.documents.get((kind, identity))
+        return self.by_id.get((kind, identity))
 
     def original(self, source):
         self._ask(KAFKA)

@@ -114,6 +114,6 @@ def test_savepoints_are_listed_whatever_their_manifest_has(browser, sources):
 
 
 def test_a_machine_is_shown_as_a_generation_has_it(browser, sources):
-    sources.documents = {}
+    sources.by_id = {}
     browser.get("/fleet/vm-1?generation=v2")
     assert sources.shown == "v2"

@@ -43,7 +43,7 @@ def one(sources):
         "incidents": hits(("i1", INCIDENT), total=250, aggregations={"open": {"doc_count": 17}}),
         "novelties": hits(("n2", NOVELTY | {"text": "cpu on vm-04 stays near 97"})),
     }
-    sources.documents = {("incidents", "i1"): INCIDENT}
+    sources.by_id = {("incidents", "i1"): INCIDENT}
 
 
 def test_the_list_has_the_newest_first_with_the_likeliest_cause(browser, sources, one):
@@ -97,7 +97,7 @@ def test_what_telemetry_says_is_escaped(browser, sources):
     hostile = INCIDENT | {"text": MARKUP, "verdicts": [MARKUP], "causes": [cause], "members": [member]}
     identity = '"><script>x'
     sources.found = {"incidents": hits((identity, hostile)), "novelties": hits(("n1", NOVELTY | {"text": MARKUP}))}
-    sources.documents = {("incidents", "i1"): hostile}
+    sources.by_id = {("incidents", "i1"): hostile}
     for path in ("/incidents", "/incidents/i1"):
         page = browser.get(path).text
         assert ESCAPED in page

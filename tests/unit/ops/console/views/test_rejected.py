@@ -23,7 +23,7 @@ def one(sources):
     code = {"key": "not_json", "doc_count": 7, "events": {"value": 9.0}, "newest": {"value": float(RECEIVED)}}
     counts = {"stage": {"buckets": [{"key": "enrichment", "doc_count": 7, "code": {"buckets": [code]}}]}}
     sources.found = {"rejected": hits(("d1", LETTER), total=7, aggregations=counts)}
-    sources.documents = {("rejected", "d1"): LETTER}
+    sources.by_id = {("rejected", "d1"): LETTER}
 
 
 def test_dead_letters_are_counted_by_stage_and_code(browser, one):
@@ -102,7 +102,7 @@ def test_what_senders_wrote_is_escaped(browser, sources):
     hostile = dict.fromkeys(("id", "stage", "code", "reason", "machine", "value"), MARKUP)
     document = LETTER | hostile | {"source": {"topic": MARKUP, "partition": 0, "offset": 0}}
     sources.found = {"rejected": hits(("d1", document))}
-    sources.documents, sources.originals = {("rejected", "d1"): document}, {(MARKUP, 0, 0): MARKUP.encode()}
+    sources.by_id, sources.originals = {("rejected", "d1"): document}, {(MARKUP, 0, 0): MARKUP.encode()}
     for path in ("/rejected", "/rejected/d1"):
         page = browser.get(path).text
         assert ESCAPED in page
