@@ -1,11 +1,11 @@
 """One secured installation for the whole suite, and the report."""
 
-import os
 from pathlib import Path
 
 import orjson
 import pytest
 
+from infra.local.identities import ADMIN
 from tests.integration.conftest import free_ports
 from tests.rights.installation import Installation
 
@@ -25,13 +25,11 @@ def report(request):
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory):
     """Secured servers with the users of an installation; this process is their administrator."""
-    former = os.environ.get("KAPPA_SECRETS")
     made = Installation(tmp_path_factory.mktemp("secured"), free_ports(5))
     try:
-        made.up()
-        yield made
+        made.servers.up()
+        with made.as_user(ADMIN):
+            made.prepare()
+            yield made
     finally:
         made.servers.down()
-        os.environ.pop("KAPPA_SECRETS", None)
-        if former:
-            os.environ["KAPPA_SECRETS"] = former

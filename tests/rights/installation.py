@@ -1,9 +1,7 @@
 """A secured installation: servers that ask who one is, and a user for each application, as `kappa acl` makes it."""
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import yaml
@@ -20,6 +18,7 @@ from jobs.runtime.settings import query_name
 from jobs.table import JOBS
 from ops.acl import broker as rights
 from ops.acl.broker import Difference
+from tests.acting import acting_as
 from tests.chaos.processes import Job
 from tests.waiting import until
 
@@ -30,7 +29,7 @@ GROUP_SECONDS = 90.0  # until a broker takes a member that was killed for gone
 class Installation:
     """Secured servers of one home, their users, and the applications of the job table as processes.
 
-    This process is their administrator, by its environment.
+    Whoever uses it is within `as_user(ADMIN)`, but for starting the servers.
     """
 
     def __init__(self, home: Path, port: int) -> None:
@@ -46,14 +45,12 @@ class Installation:
         """The map, in which records have their senders' times: minutes are sent in seconds."""
         return load_topics(self.topics_file)
 
-    def up(self) -> None:
-        """The servers, the topics, and the users with their rights and keys."""
-        self.servers.up()
+    def prepare(self) -> None:
+        """Make the topics, and the users with their rights and keys."""
         declared = yaml.safe_load(DEFAULT_MAP.read_text())
         declared["telemetry"]["timestamp"] = declared["topics"]["inventory"]["timestamp"] = "CreateTime"
         declared["defaults"]["retention"] = "3650d"
         self.topics_file.write_text(yaml.safe_dump(declared, sort_keys=False))
-        os.environ["KAPPA_SECRETS"] = str(self.secrets(ADMIN))
         admin.apply(admin.connect(self.bootstrap), self.topics)
         self.do("acl", "apply", "--trial", "--users", str(self.secrets("")))
         self.do("acl", "keys", str(self.secrets("")))
@@ -87,15 +84,13 @@ class Installation:
         assert command.code == 0, f"{arguments}: {command.code}: {command.output()[-2000:]}"
         return command.output()
 
-    @contextmanager
-    def as_user(self, user: str) -> Iterator[None]:
+    def as_user(self, user: str) -> AbstractContextManager[None]:
         """Within, this process's own clients are those of a user."""
-        former = os.environ["KAPPA_SECRETS"]
-        os.environ["KAPPA_SECRETS"] = str(self.secrets(user))
-        try:
-            yield
-        finally:
-            os.environ["KAPPA_SECRETS"] = former
+        return acting_as(self.secrets(user))
+
+    def jobs(self, application: str) -> tuple[str, ...]:
+        """The names of the jobs that an application runs."""
+        return JOBS.applications(JOBS.names())[application]
 
     def application(self, name: str, home: Path | None = None, **environment: str) -> Job:
         """An application of the job table as its own user, without the checks before its start."""
@@ -108,7 +103,7 @@ class Installation:
     def lag(self, application: str) -> dict[str, int]:
         """By query, how many offsets it has not committed; only of those that are behind."""
         log, behind = Log(self.bootstrap), {}
-        for job in JOBS.applications(JOBS.names())[application]:
+        for job in self.jobs(application):
             for query, topics in JOBS[job].reads_of(self.topics).items():
                 ends = log.ends([topic.name for topic in topics])
                 if left := missing(log.committed(query_name("live", query), ends), ends):
@@ -117,7 +112,7 @@ class Installation:
 
     def forget(self, application: str) -> None:
         """Delete the application's consumer groups: with a new home it begins with the log's beginning."""
-        prefixes = tuple(query_name("live", job) for job in JOBS.applications(JOBS.names())[application])
+        prefixes = tuple(query_name("live", job) for job in self.jobs(application))
 
         def is_done() -> bool:
             client = admin.connect(self.bootstrap)

@@ -152,11 +152,10 @@ def records_of(installation, topic):
 def test_the_whole_chain_runs_on_these_rights(installation, fed, hook, report):
     events = check.compare_events(fed, records_of(installation, "events"), until_unix_nano=2**62)
     assert events.passed, events.examples
-    watermarks = {}
-    for partition, record in read_records(installation.bootstrap, "statistics"):
+    statistics, watermarks = [*read_records(installation.bootstrap, "statistics")], {}
+    for partition, record in statistics:
         watermarks[partition] = max(watermarks.get(partition, 0), record.get("watermark_unix_nano", 0))
-    statistics = [record for _, record in read_records(installation.bootstrap, "statistics")]
-    windows = check.compare(fed, statistics, until_unix_nano=min(watermarks.values()))
+    windows = check.compare(fed, (record for _, record in statistics), until_unix_nano=min(watermarks.values()))
     assert windows.passed and windows.cells > 1000, windows.examples
     assert {one["rule"] for one in records_of(installation, "alerts")} >= {"silent-guest", "load-jump", "memory-errors"}
     found = {(one["machine"], one["verdict"]) for one in records_of(installation, "novelties") if "machine" in one}
@@ -243,7 +242,7 @@ def send_news(installation, newest):
 
 @pytest.mark.parametrize(("name", "right"), [one for one in rights() if one.values[1].operation == DESCRIBE_CONFIGS])
 def test_without_this_right_the_limits_are_not_checked(installation, report, name, right):
-    topics = [topic.name for topic in JOBS.used(JOBS.applications(JOBS.names())[name], installation.topics)]
+    topics = [topic.name for topic in JOBS.used(installation.jobs(name), installation.topics)]
     with installation.as_user(f"kappa-{name}"):
         own = make_admin(client_config(installation.bootstrap), {"log_level": 0})
     installation.deny(f"kappa-{name}", right)

@@ -83,9 +83,8 @@ class Lanes:
             field: {"filter": only, "aggs": {name: one for name, one in aggregations.items() if name.endswith(field)}}
             for field, only in self._fields.items()
         }
-        answer = self._sources.documents.search("novelties", size=0, query=self._query, aggs=own).get(
-            "aggregations", {}
-        )
+        found = self._sources.documents.search("novelties", size=0, query=self._query, aggs=own)
+        answer = found.get("aggregations", {})
         return lambda field: answer.get(field) or {}
 
     def _over_time(self) -> Query:

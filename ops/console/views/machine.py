@@ -104,10 +104,8 @@ def _novelties(sources: Sources, name: str, chosen: str) -> list[View]:
     if chosen:
         matching.append({"term": {"series": chosen}})
     query = {"bool": {"filter": matching}}
-    found = sources.documents.search("novelties", query=query, sort=[{"started": "desc"}], size=NOVELTIES)["hits"][
-        "hits"
-    ]
-    return [_novelty(hit["_id"], hit["_source"]) for hit in found]
+    found = sources.documents.search("novelties", query=query, sort=[{"started": "desc"}], size=NOVELTIES)
+    return [_novelty(hit["_id"], hit["_source"]) for hit in found["hits"]["hits"]]
 
 
 def _novelty(identity: str, document: Mapping[str, Any]) -> View:

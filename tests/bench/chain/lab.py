@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -20,6 +20,7 @@ from infra.local.identities import ADMIN, Identities
 from infra.local.kafka import KafkaBroker
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
+from tests.acting import acting_as
 from tests.chaos.processes import Job, session_of
 from tests.waiting import until
 
@@ -138,18 +139,9 @@ class Lab:
         return self.log.committed(group, ends), ends
 
 
-@contextmanager
-def administering(identities: Identities | None) -> Iterator[None]:
+def administering(identities: Identities | None) -> AbstractContextManager[None]:
     """Within, this process and those that it starts are the administrator of a secured broker, if it is one."""
-    former = os.environ.pop(SECRETS, None)
-    if identities:
-        os.environ[SECRETS] = str(identities.user(ADMIN))
-    try:
-        yield
-    finally:
-        os.environ.pop(SECRETS, None)
-        if former is not None:
-            os.environ[SECRETS] = former
+    return acting_as(identities.user(ADMIN) if identities else None)
 
 
 class Usage:
