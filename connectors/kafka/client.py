@@ -1,23 +1,26 @@
 """Makes the clients of Kafka: every consumer, producer and admin client of librdkafka in the product comes from here.
 
 A *connection* is what any of them needs to reach its brokers: addresses, encryption and identity, as settings of
-confluent_kafka. security.py makes it from the environment. Why a broker refuses it, refusals.py hears.
+confluent_kafka. security.py makes it from the environment. Why a broker refuses it, refusals.py hears; a password that
+is changed later, logins.py passes on.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connectors.kafka.deadline import within
-from connectors.kafka.refusals import Hearing
+from connectors.kafka.logins import LOGINS, Client, login_of
+from connectors.kafka.refusals import hear
 
 Connection = Mapping[str, Any]
 CALL_SECONDS = 30.0  # for a single answer of the broker
 CLOSE_SECONDS = 10.0  # for leaving a group, and the end of a client's threads
+C = TypeVar("C", bound=Client)
 READER = "kappa.reader"  # the group of whoever only reads: librdkafka wants one, nothing is ever committed to it
 
 _log = logging.getLogger(__name__)
@@ -25,21 +28,20 @@ _log = logging.getLogger(__name__)
 
 def make_admin(connection: Connection, settings: Mapping[str, Any] = {}) -> AdminClient:
     """A client that asks for and changes topics, settings and offsets."""
-    hearing = _hearing(connection)
-    config: dict[str, Any] = {"error_cb": hearing, **connection, **settings}
-    return hearing.bind(AdminClient(config))
+    config = _config(connection, settings)
+    return _kept(AdminClient(config), config)
 
 
 def make_producer(connection: Connection, settings: Mapping[str, Any] = {}) -> Producer:
     """A producer; transactional ones are made by transactions.TransactionalWriter."""
-    hearing = _hearing(connection)
-    return hearing.bind(_Producer({"error_cb": hearing, **connection, **settings}))
+    config = _config(connection, settings)
+    return _kept(_Producer(config), config)
 
 
 def make_consumer(connection: Connection, group: str, settings: Mapping[str, Any] = {}) -> Consumer:
     """A consumer of a group that commits no offsets unless it is told to. Close it."""
-    hearing, own = _hearing(connection), {"group.id": group, "enable.auto.commit": False}
-    return hearing.bind(_Consumer({"error_cb": hearing, **connection, **own, **settings}))
+    config = _config(connection, {"group.id": group, "enable.auto.commit": False, **settings})
+    return _kept(_Consumer(config), config)
 
 
 # The originals can't be referred to weakly.
@@ -53,15 +55,21 @@ class _Consumer(Consumer):
 
         librdkafka may wait for its own threads for ever (its issue 5476): they are then left to the process's end.
         """
+        LOGINS.forget(self)
         try:
             within(CLOSE_SECONDS, super().close)
         except TimeoutError:
             _log.warning("a consumer of Kafka did not end within %g s: it is left behind", CLOSE_SECONDS)
 
 
-def _hearing(connection: Connection) -> Hearing:
-    username, password = connection.get("sasl.username"), connection.get("sasl.password")
-    return Hearing((username, password) if username and password else None)
+def _config(connection: Connection, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {"error_cb": hear, **LOGINS.present(connection), **settings}
+
+
+def _kept(client: C, config: Mapping[str, Any]) -> C:
+    if login := login_of(config):
+        LOGINS.keep(client, login)
+    return client
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from connectors.kafka.refusals import Login, renew_logins_by
+from connectors.kafka.logins import LOGINS, Login
 from infra.errors import UserError
 from infra.settings import describe
 
@@ -173,7 +173,7 @@ def _present_login() -> Login | None:
         return None
 
 
-renew_logins_by(_present_login)
+LOGINS.found_by(_present_login)
 
 
 def _certificates(variable: str, path: Path) -> list[x509.Certificate]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from connectors.kafka import client, deadline, markers, refusals, retries, transactions
+from connectors.kafka import client, deadline, logins, markers, refusals, retries, transactions
 from connectors.sinks import kafka
 from connectors.sinks.kafka import SinkSettings
 
 SETTINGS = SinkSettings("127.0.0.1:1", "kappa.live.statistics", "run-1")
-TOGETHER = (kafka, markers, transactions, client, refusals, retries, deadline)
+TOGETHER = (kafka, markers, transactions, client, logins, refusals, retries, deadline)
 
 
 def test_it_can_be_copied_into_another_project():

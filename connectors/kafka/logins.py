@@ -1,0 +1,91 @@
+"""Keeps the passwords of this process's clients of Kafka up to date: what changes where they stand reaches them all.
+
+A client is told by a thread that looks there every few seconds. To wait for the broker's refusal would not do:
+librdkafka tells of one only where a client is polled, and whoever writes transactions or asks for offsets never polls.
+"""
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Login = tuple[str, str]  # user name and password
+
+SECONDS = 2.0  # between two looks
+
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # a command says it in its own words
+
+
+class Client(Protocol):
+    """A client of confluent_kafka whose name and password can be changed."""
+
+    def set_sasl_credentials(self, username: str, password: str) -> Any:
+        """Use these for new connections."""
+
+
+def login_of(connection: Mapping[str, Any]) -> Login | None:
+    """The name and the password in settings of confluent_kafka; None if they have none."""
+    username, password = connection.get("sasl.username"), connection.get("sasl.password")
+    return (username, password) if username and password else None
+
+
+class Logins:
+    """The clients of a process that have a password, and where the present one is found; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # the collection of garbage may end a client at any time
+        self._clients: weakref.WeakKeyDictionary[Client, Login] = weakref.WeakKeyDictionary()
+        self._find: Callable[[], Login | None] = lambda: None
+        self._thread: threading.Thread | None = None
+
+    def found_by(self, find: Callable[[], Login | None]) -> None:
+        """Have `find` say what the login is now: None if there is none, or it can't be told."""
+        self._find = find
+
+    def present(self, connection: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The connection with the password that its user has by now."""
+        login, now = login_of(connection), self._find()
+        return {**connection, "sasl.password": now[1]} if _is_changed(login, now) and now else connection
+
+    def keep(self, client: Client, login: Login) -> None:
+        """Give the client each new password of its user from now on, as long as somebody else holds it."""
+        with self._lock:
+            self._clients[client] = login
+            if not (self._thread and self._thread.is_alive()):  # a forked process has none
+                self._thread = threading.Thread(target=self._watch, name="kafka logins", daemon=True)
+                self._thread.start()
+
+    def forget(self, client: Client) -> None:
+        """Leave the client alone, which is about to be closed."""
+        with self._lock:
+            self._clients.pop(client, None)
+
+    def renew(self) -> None:
+        """Give every client whose user has another password now that one."""
+        now = self._find()
+        with self._lock:
+            behind = [client for client, login in self._clients.items() if _is_changed(login, now)]
+            for client in behind:
+                assert now
+                client.set_sasl_credentials(*now)
+                self._clients[client] = now
+        if behind:
+            _log.info("%d clients of Kafka have the new password of %s", len(behind), now and now[0])
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(SECONDS)
+            try:
+                self.renew()
+            except Exception:
+                _log.exception("clients of Kafka may have a former password")
+
+
+def _is_changed(login: Login | None, now: Login | None) -> bool:
+    return bool(login and now and login[0] == now[0] and login[1] != now[1])
+
+
+LOGINS = Logins()
