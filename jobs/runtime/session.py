@@ -26,7 +26,8 @@ _COMPILER = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-_JAVA = f"{_GC} {_COMPILER}"
+# Without memory, threads of Spark may end and leave the job standing: it ends, and is started again.
+_JAVA = f"{_GC} {_COMPILER} -XX:+ExitOnOutOfMemoryError"
 
 # On a local disk, the default starts `readlink` for each file that it renames: ten processes a second in the chain. And
 # two copies of a job could plan one batch, each in its own way.
