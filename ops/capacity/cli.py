@@ -11,6 +11,7 @@ from rich.table import Table
 from infra.contract.topics import load_topics
 from ops.capacity.costs import DEFAULT, read_costs
 from ops.capacity.plan import Load, Plan, plan
+from ops.units import size
 
 app = typer.Typer()
 console = Console(width=120)
@@ -60,19 +61,19 @@ def _show(found: Plan) -> None:
             f"{one.cpu_us_an_event:.1f}",
             f"{one.cores:.1f}",
             str(one.executors),
-            _size(one.memory_bytes) if one.memory_bytes else "",
+            size(one.memory_bytes) if one.memory_bytes else "",
             "without end" if took is None else f"{took:.1f} s",
         )
     console.print(jobs)
     servers = Table("server", "needs", box=None)
     servers.add_row(
         "Kafka",
-        f"{found.broker_cores:.1f} cores, {_size(found.kafka_bytes_per_second)}/s, {_size(found.kafka_bytes)} in "
+        f"{found.broker_cores:.1f} cores, {size(found.kafka_bytes_per_second)}/s, {size(found.kafka_bytes)} in "
         f"{load.retention_days:g} days, {load.replication} copies; {found.partitions} partitions by machine",
     )
     servers.add_row(
         "Delta tables",
-        f"{_size(found.delta_bytes_per_day)} a day, {_size(found.delta_bytes)} in {load.archive_days:g} days",
+        f"{size(found.delta_bytes_per_day)} a day, {size(found.delta_bytes)} in {load.archive_days:g} days",
     )
     servers.add_row("Elasticsearch", f"{found.documents_per_second:,} documents of statistics a second")
     console.print("", servers, "", sep="\n")
@@ -82,11 +83,3 @@ def _show(found: Plan) -> None:
             limit.what, f"{limit.needed:,.0f}", f"{limit.limit:,.0f}", limit.advice if limit.ratio > 1 else ""
         )
     console.print(limits)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.3g} PB"

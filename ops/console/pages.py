@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ops import units
 from ops.sql.csv_text import as_text
 
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL")
@@ -116,11 +117,7 @@ def is_number(kind: str) -> bool:
 
 def size(value: float | None) -> str:
     """A number of bytes in one unit."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if value is None or value < 1000:
-            return NOTHING if value is None else f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} TB"
+    return NOTHING if value is None else units.size(value)
 
 
 def sparkline(values: Sequence[float | None]) -> str:

@@ -9,12 +9,6 @@ from functools import cached_property
 
 import pytest
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -26,6 +20,8 @@ from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from infra.local.identities import ADMIN, Identities
 from infra.local.kafka import KafkaBroker
+from ops.acl import broker
+from ops.acl.broker import Difference
 from tests.integration.conftest import free_ports
 from tests.waiting import until
 
@@ -88,25 +84,13 @@ class Secured:
         for answer in self.admin.alter_user_scram_credentials([change]).values():
             answer.result(20)
 
-    def allow(self, user, kind, name, operation, *, prefixed=False):
+    def allow(self, user, right):
         """Give a user a right."""
-        for answer in self.admin.create_acls([_right(user, kind, name, operation, prefixed)]).values():
-            answer.result(20)
+        broker.create(self.admin, [Difference(user, frozenset({right}), frozenset())])
 
-    def deny(self, user, kind, name, operation, *, prefixed=False):
-        """Take a right away that a user has."""
-        one = _right(user, kind, name, operation, prefixed)
-        wanted = AclBindingFilter(
-            one.restype,
-            one.name,
-            one.resource_pattern_type,
-            one.principal,
-            one.host,
-            one.operation,
-            one.permission_type,
-        )
-        for answer in self.admin.delete_acls([wanted]).values():
-            assert len(answer.result(20)) == 1
+    def deny(self, user, right):
+        """Take a right away from a user."""
+        broker.delete(self.admin, [Difference(user, frozenset(), frozenset({right}))])
 
     def client(self, user):
         """An admin client of a user."""
@@ -126,13 +110,6 @@ class Secured:
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
         said = done.stdout if whole else ""
         return Outcome(done.returncode, lines[-1] if lines else "", time.monotonic() - began, said)
-
-
-def _right(user, kind, name, operation, prefixed):
-    # librdkafka calls the cluster by what it was once about.
-    resource = ResourceType["BROKER" if kind == "CLUSTER" else kind]
-    pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
-    return AclBinding(resource, name, pattern, f"User:{user}", "*", AclOperation[operation], AclPermissionType.ALLOW)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from connectors.kafka.security import KafkaSecurity
+from jobs.runtime.rights import CLUSTER, DESCRIBE, READ, WRITE, Right
 
 OPERATOR, DETECTOR = "kappa-operator", "kappa-detector"
 
@@ -27,8 +28,8 @@ def test_what_was_applied_is_what_is_needed(secured, users):
 
 
 def test_what_is_missing_and_what_is_too_much_is_shown_and_mended(secured, users):
-    secured.allow(DETECTOR, "TOPIC", "inventory", "READ")
-    secured.deny(DETECTOR, "TOPIC", "statistics", "READ")
+    secured.allow(DETECTOR, Right("topic", "inventory", READ))
+    secured.deny(DETECTOR, Right("topic", "statistics", READ))
     found = {
         (DETECTOR, "missing", "Read on topic statistics"),
         (DETECTOR, "superfluous", "Read on topic inventory"),
@@ -40,7 +41,7 @@ def test_what_is_missing_and_what_is_too_much_is_shown_and_mended(secured, users
 
 
 def test_a_user_that_is_needed_no_more_keeps_no_right(secured, users):
-    secured.allow("kappa-former", "TOPIC", "events", "READ")
+    secured.allow("kappa-former", Right("topic", "events", READ))
     assert differences(secured) == (1, {("kappa-former", "superfluous", "Read on topic events")})
     assert secured.kappa("acl", "apply", "--prune").code == 0
 
@@ -58,28 +59,30 @@ def test_a_user_keeps_its_password(secured, users):
 
 
 def test_a_job_sees_its_own_topics_only(secured, users):
-    secured.allow(DETECTOR, "CLUSTER", "kafka-cluster", "DESCRIBE")  # whatever else it may
+    whatever_else = Right("cluster", CLUSTER, DESCRIBE)
+    secured.allow(DETECTOR, whatever_else)
     seen = {name for name in secured.client(DETECTOR).list_topics(timeout=20).topics if not name.startswith("__")}
-    secured.deny(DETECTOR, "CLUSTER", "kafka-cluster", "DESCRIBE")
+    secured.deny(DETECTOR, whatever_else)
     assert seen == {"statistics", "novelties", "incidents", "events.rejected", "sink.progress"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "operation", "prefixed"),
+    "right",
     [
-        ("TOPIC", "statistics", "READ", False),
-        ("TOPIC", "novelties", "WRITE", False),
-        ("TOPIC", "sink.progress", "READ", False),
-        ("GROUP", "kappa.live.incidents", "READ", True),
-        ("GROUP", "kappa.reader", "READ", False),
+        Right("topic", "statistics", READ),
+        Right("topic", "novelties", WRITE),
+        Right("topic", "sink.progress", READ),
+        Right("group", "kappa.live.incidents", READ, is_prefix=True),
+        Right("group", "kappa.reader", READ),
     ],
 )
-def test_a_job_that_lacks_a_right_says_which_before_it_starts(secured, users, kind, name, operation, prefixed):
-    secured.deny(DETECTOR, kind, name, operation, prefixed=prefixed)
+def test_a_job_that_lacks_a_right_says_which_before_it_starts(secured, users, right):
+    secured.deny(DETECTOR, right)
     outcome = secured.kappa("run", "detector", user=DETECTOR)
-    secured.allow(DETECTOR, kind, name, operation, prefixed=prefixed)
+    secured.allow(DETECTOR, right)
     assert (outcome.code, outcome.seconds < 15) == (2, True)
-    assert outcome.last_line.startswith(f"kappa: {kind.lower()} {name!r}: KAPPA_KAFKA_SASL_USERNAME='{DETECTOR}' lacks")
+    said = f"kappa: {right.kind} {right.name!r}: KAPPA_KAFKA_SASL_USERNAME='{DETECTOR}' lacks"
+    assert outcome.last_line.startswith(said)
 
 
 def test_whoever_may_not_see_rights_is_not_told_that_there_are_none(secured, users):
