@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 FLINK := .venv-flink
+MOTO := .venv-moto
 OTELCOL := build/otelcol/otelcol
 TOOLS := .kappa/tools
 SYFT_VERSION := v1.38.0
@@ -88,8 +89,12 @@ test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an u
 	$(BIN)/python -m tests.deploy.kubernetes $(DEPLOY_ARGS)
 
 .PHONY: test-chaos
-test-chaos: setup ## Kill everything at random moments and compare record by record: build/chaos.json, over an hour
+test-chaos: setup $(MOTO)/.installed ## Kill everything at random moments and compare record by record: build/chaos.json, over an hour
 	$(BIN)/pytest tests/chaos --timeout 2400 $(TEST_ARGS)
+
+.PHONY: test-object-store
+test-object-store: setup $(MOTO)/.installed ## Keep checkpoints and tables in S3, which is slow, throttles and is gone for a minute, while jobs are killed: build/chaos.json, 20 minutes
+	$(BIN)/pytest tests/object_store tests/chaos -k object_store --timeout 2400 $(TEST_ARGS)
 
 .PHONY: test-copies
 test-copies: setup ## Start second copies of jobs at 100 random moments: always one at work, nothing lost or doubled: build/copies.json, over an hour
@@ -161,6 +166,7 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --group dev --group bench pyproject.toml -o requirements-bench.lock
 	$(COMPILE) tests/bench/flink/requirements.in -o tests/bench/flink/requirements.lock
+	$(COMPILE) tests/object_store/requirements.in -o tests/object_store/requirements.lock
 	$(BIN)/python -c "from infra import jars; jars.lock()"
 
 .PHONY: sbom
@@ -170,7 +176,8 @@ sbom: setup ## Write bills of materials in CycloneDX's JSON: build/sbom/kappa.js
 	@test -x $(SYFT) || { echo "Building $(SYFT), once: minutes"; \
 		GOBIN=$(CURDIR)/$(TOOLS) go install github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) && mv $(TOOLS)/syft $(SYFT); }
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes --target build/sbom/content/packages -r requirements.lock
-	@cp -r .kappa/jars/spark build/sbom/content/jars
+	@$(BIN)/python -c "from infra.jars import fetch; fetch('s3')"
+	@mkdir build/sbom/content/jars && cp -r .kappa/jars/spark .kappa/jars/s3 build/sbom/content/jars
 	$(SYFT) scan -q dir:build/sbom/content --source-name kappa --source-version $(VERSION) -o cyclonedx-json=build/sbom/kappa.json
 	@rm -r build/sbom/content
 	@if docker image inspect $(IMAGE) >/dev/null 2>&1; then \
@@ -228,6 +235,11 @@ quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha, root cau
 $(FLINK)/.installed: tests/bench/flink/requirements.lock
 	$(PYTHON) -m venv --clear $(FLINK)
 	@$(FLINK)/bin/python -m pip install -q --require-hashes -r tests/bench/flink/requirements.lock
+	@touch $@
+
+$(MOTO)/.installed: tests/object_store/requirements.lock
+	$(PYTHON) -m venv --clear $(MOTO)
+	@$(MOTO)/bin/python -m pip install -q --require-hashes -r tests/object_store/requirements.lock
 	@touch $@
 
 $(VENV)/.peers: requirements-bench.lock $(VENV)/.installed

@@ -19,7 +19,7 @@ from infra.jdk import MAVEN_JAVA, find_jdk, find_maven
 from infra.processes import run
 from infra.settings import load_settings
 
-Part = Literal["spark", "kafka", "elasticsearch", "flink"]
+Part = Literal["spark", "s3", "kafka", "elasticsearch", "flink"]
 
 POMS = Path(__file__).parent / "jars"
 _CHECKSUMS = "checksums.txt"
@@ -30,6 +30,7 @@ PLUGIN = Path(__file__).parent / "local" / "plugin"
 OWN: dict[Part, Path] = {"spark": JVM, "elasticsearch": PLUGIN}
 GOALS: dict[Part, str] = {
     "spark": "dependency:copy-dependencies",
+    "s3": "dependency:copy-dependencies",  # of Spark, for checkpoints and tables in an object store
     "kafka": "dependency:copy-dependencies",
     "elasticsearch": "dependency:copy",
     "flink": "dependency:copy-dependencies",  # of the benchmark

@@ -13,6 +13,7 @@ from infra.files import write_private
 from infra.jars import spark_jars
 from infra.jdk import SPARK_JAVA, find_jdk
 from infra.settings import SECRET
+from jobs.runtime import object_store
 from jobs.runtime.scratch import scratch_of_this_process
 from jobs.runtime.settings import Settings
 
@@ -103,10 +104,11 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # Spark already runs a Python worker for each core
     scratch = scratch_of_this_process(settings.home.resolve() / "spark")
+    jars = [*spark_jars(), *object_store.jars(settings)]
     builder = (
         SparkSession.builder.appName(name)
         .master(settings.spark_master)
-        .config("spark.jars", ",".join(str(jar) for jar in spark_jars()))
+        .config("spark.jars", ",".join(map(str, jars)))
         .config("spark.driver.memory", settings.driver_memory)
         .config("spark.local.dir", str(scratch))
         .config("spark.sql.warehouse.dir", str(scratch.parent / "warehouse"))
@@ -115,7 +117,7 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
         .config("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     )
     local = {} if "://" in settings.checkpoint_of(name) else _LOCAL_CHECKPOINTS
-    conf = {**local, **settings.spark_conf, **_FIXED, **extra}
+    conf = {**local, **object_store.conf(settings, os.environ), **settings.spark_conf, **_FIXED, **extra}
     secrets = {key: value for key, value in conf.items() if SECRET.search(key)}
     for key, value in conf.items():
         if key not in secrets:

@@ -1,5 +1,6 @@
 """Recorded statistics, one partition at a time: from Kafka, or from the archive for what Kafka no longer has."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from connectors.kafka.offsets import Log
 from connectors.kafka.reader import read_topic
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
+from jobs.runtime.object_store import delta_options, plain_url
 from jobs.runtime.settings import Settings
 from jobs.runtime.shard_state import LATEST_MILLI
 
@@ -75,8 +77,8 @@ class ArchivedRecords:
     @classmethod
     def between(cls, settings: Settings, topic: str, begin_ms: int, end_ms: int | None) -> "ArchivedRecords":
         """Those of the settings' generation. Raises UserError if there is no archive."""
-        table = settings.delta_of("log").replace("s3a://", "s3://")
-        if not DeltaTable.is_deltatable(table):
+        table = plain_url(settings.delta_of("log"))
+        if not DeltaTable.is_deltatable(table, delta_options(os.environ)):
             raise UserError(f"--source delta: there is no archive at {table}; has the archive job run?")
         return cls(table, topic, begin_ms, LATEST_MILLI if end_ms is None else end_ms)
 
@@ -95,7 +97,8 @@ class ArchivedRecords:
         days = [f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d}" for ms in (self.begin_ms, self.end_ms)]
         files = [("topic", "=", self.topic), ("date", ">=", days[0]), ("date", "<=", days[1])]
         connection = duckdb.connect()
-        connection.register("log", DeltaTable(self.table).to_pyarrow_dataset(file_pruning_predicate=files))
+        table = DeltaTable(self.table, storage_options=delta_options(os.environ))
+        connection.register("log", table.to_pyarrow_dataset(file_pruning_predicate=files))
         inside = f"topic = $1 and epoch_ms(timestamp) >= {self.begin_ms} and epoch_ms(timestamp) < {self.end_ms}"
         return connection.execute(f"select {columns} from log where {inside} {rest}", [self.topic])
 

@@ -10,6 +10,7 @@ from pyarrow import NativeFile, fs
 
 from infra.errors import UserError
 from jobs.runtime.checkpoint import WRITTEN
+from jobs.runtime.object_store import plain_url
 
 # Written once and never changed: file name -> the batch that wrote it. State version n is what batch n - 1 left.
 _STATE_VERSION = re.compile(r"/(\d+)(?:_[^/]*)?\.(?:zip|changelog|delta|snapshot)$")
@@ -26,7 +27,7 @@ class Store:
     def of(cls, url: str) -> "Store":
         """Raises UserError if no file system is known for the URL."""
         try:
-            files, path = fs.FileSystem.from_uri(url.replace("s3a://", "s3://"))
+            files, path = fs.FileSystem.from_uri(plain_url(url))
         except (ValueError, OSError) as error:
             raise UserError(f"{url}: is no folder that can be read: {error}") from error
         return cls(files, path)

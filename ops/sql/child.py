@@ -31,12 +31,11 @@ def main() -> None:
 def _answer(question: dict[str, object]) -> dict[str, object]:
     from jobs.runtime.settings import load_settings
     from ops.sql.query import freshness, run
-    from ops.sql.tables import promoted_tables, storage_options
+    from ops.sql.tables import promoted_tables
 
     settings = load_settings()
-    options = storage_options(settings)
     listed = promoted_tables(settings)
-    opened = {table.name: (found, table.generation) for table in listed if (found := table.open(options)) is not None}
+    opened = {table.name: (found, table.generation) for table in listed if (found := table.open()) is not None}
     missing = [table.name for table in listed if table.name not in opened]
     about = {"tables": freshness(opened), "missing": missing}
     sql = str(question["sql"])

@@ -1,5 +1,6 @@
 """Which tables can be asked: those of the promoted generation, by their names in SQL."""
 
+import os
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -7,15 +8,9 @@ from deltalake.exceptions import TableNotFoundError
 
 from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
+from jobs.runtime.object_store import delta_options, plain_url
 from jobs.runtime.settings import Settings
 
-# Of Hadoop's client, what deltalake calls otherwise.
-_S3 = {
-    "spark.hadoop.fs.s3a.endpoint": "AWS_ENDPOINT_URL",
-    "spark.hadoop.fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
-    "spark.hadoop.fs.s3a.secret.key": "AWS_SECRET_ACCESS_KEY",
-    "spark.hadoop.fs.s3a.endpoint.region": "AWS_REGION",
-}
 CURRENT = "current"  # the generation under which the pointer stands, see ops/replay/views.py
 
 
@@ -27,20 +22,12 @@ class Table:
     path: str
     generation: str
 
-    def open(self, options: dict[str, str]) -> DeltaTable | None:
+    def open(self) -> DeltaTable | None:
         """The table as of its newest version; None if it isn't there yet."""
         try:
-            return DeltaTable(self.path.replace("s3a://", "s3://"), storage_options=options or None)
+            return DeltaTable(plain_url(self.path), storage_options=delta_options(os.environ))
         except TableNotFoundError:
             return None
-
-
-def storage_options(settings: Settings) -> dict[str, str]:
-    """How to reach an object store, from the settings of Spark's client; credentials may be in the environment."""
-    options = {ours: value for theirs, ours in _S3.items() if (value := settings.spark_conf.get(theirs))}
-    if options.get("AWS_ENDPOINT_URL", "").startswith("http:"):
-        options["AWS_ALLOW_HTTP"] = "true"
-    return options
 
 
 def promoted_tables(settings: Settings) -> list[Table]:
@@ -51,7 +38,7 @@ def promoted_tables(settings: Settings) -> list[Table]:
     settings.check_storage_is_shared()
     pointer = Table(CURRENT, settings.model_copy(update={"generation": CURRENT}).delta_of("tables"), CURRENT)
     try:
-        found = pointer.open(storage_options(settings))
+        found = pointer.open()
     except OSError as error:
         raise UserError(f"{pointer.path}: can't be read: {error}") from None
     if found is not None:

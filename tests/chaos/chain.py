@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import orjson
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
@@ -95,12 +96,20 @@ class Chain:
     """Servers and jobs below one home. A thread starts again whatever job has died, as an orchestrator would.
 
     With `secured` the servers ask who a client is: each application is a user of its own, this process their
-    administrator.
+    administrator. `storage` are settings, as variables, of where checkpoints and tables are: by default below the home.
     """
 
-    def __init__(self, home: Path, delta: Path, first_port: int, brokers: int = 1, *, secured: bool = False) -> None:
+    def __init__(
+        self,
+        home: Path,
+        first_port: int,
+        brokers: int = 1,
+        *,
+        secured: bool = False,
+        storage: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.home = home
-        self.secured = secured
+        self.secured, self.storage = secured, storage
         ports = Ports(first_port, brokers, secured)
         self.servers = LocalServers(
             home,
@@ -115,7 +124,8 @@ class Chain:
         self.proxied_bootstrap = f"127.0.0.1:{ports.proxy}"
         self.settings = Settings(
             home=home,
-            delta=str(delta),
+            checkpoints=storage.get("KAPPA_CHECKPOINTS"),
+            delta=storage.get("KAPPA_DELTA"),
             kafka_bootstrap=self.servers.bootstrap,
             elasticsearch_url=self.servers.elasticsearch_url,
         )
@@ -143,7 +153,7 @@ class Chain:
         return {
             **(self._identity_of(user) if self.secured else {}),
             "KAPPA_HOME": str(self.home),
-            "KAPPA_DELTA": str(self.settings.delta),
+            **self.storage,
             "KAPPA_KAFKA_BOOTSTRAP": self.settings.kafka_bootstrap,
             "KAPPA_ELASTICSEARCH_URL": self.settings.elasticsearch_url,
             "KAPPA_METRICS_PORT": "0",

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tests.chaos import report
 from tests.chaos.chain import Chain
 from tests.chaos.report import Scenario
 from tests.chaos.verify import verify
+from tests.integration.conftest import free_ports
+from tests.object_store.store import BUCKET, PYTHON, ObjectStore
 
 FIRST_PORT = int(os.environ.get("KAPPA_CHAOS_PORT", "25000"))
 DELTA_MEGABYTES = 2_000
@@ -30,10 +33,12 @@ class Lot:
         self._built = 0
         self._homes: list[Path] = []
 
-    def get(self, brokers: int = 1, *, secured: bool = False) -> Chain:
-        """A chain with so many brokers, on which no scenario has failed."""
+    def get(self, brokers: int = 1, *, secured: bool = False, storage: Mapping[str, str] | None = None) -> Chain:
+        """A chain with so many brokers, on which no scenario has failed; its tables are on a small disk by default."""
         if (stands := self.chain) and (
-            stands.failed or (len(stands.servers.kafka), stands.secured) != (brokers, secured)
+            stands.failed
+            or (len(stands.servers.kafka), stands.secured) != (brokers, secured)
+            or storage not in (None, stands.storage)
         ):
             self.close()
         if self.chain is None:
@@ -41,7 +46,9 @@ class Lot:
             self._homes.append(home)
             self._built += 1
             delta, port = small_disk(home / "delta"), FIRST_PORT + 20 * self._built
-            self.chain = Chain(home / "kappa", delta, port, brokers, secured=secured)
+            self.chain = Chain(
+                home / "kappa", port, brokers, secured=secured, storage=storage or {"KAPPA_DELTA": str(delta)}
+            )
             self.chain.up()
         return self.chain
 
@@ -100,6 +107,26 @@ def cluster(lot) -> Chain:
 def secured_cluster(lot) -> Chain:
     """The same, secured: each application is a user of its own with exactly its rights."""
     return lot.get(brokers=3, secured=True)
+
+
+@pytest.fixture
+def object_store(monkeypatch):
+    """A server of S3's protocol, which this process uses too."""
+    if not PYTHON.exists():
+        pytest.skip(f"{PYTHON} is missing: `make test-object-store` makes it")
+    store = ObjectStore(free_ports(1))
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def store_chain(lot, object_store) -> Chain:
+    """The whole chain with one broker, which keeps checkpoints and tables in an object store."""
+    places = {"KAPPA_CHECKPOINTS": f"s3a://{BUCKET}/checkpoints", "KAPPA_DELTA": f"s3a://{BUCKET}/delta"}
+    yield lot.get(storage=places | object_store.environment)
+    lot.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What topics and Delta tables hold."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -9,6 +8,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from connectors.kafka import reader
+from ops.savepoints.store import Store
 
 
 class Place(NamedTuple):
@@ -36,20 +36,22 @@ def read_topic(bootstrap: str, topic: str, tail: int | None = None) -> list[Reco
     )
 
 
-def read_table(folder: Path, columns: list[str]) -> Iterator[dict]:
+def read_table(url: str, columns: list[str]) -> Iterator[dict]:
     """The live rows of a Delta table, by its own log; `topic` may be a partition column."""
+    folder = Store.of(url)
     for file, values in _live_files(folder).items():
         wanted = [column for column in columns if column not in values]
         fixed = {column: values[column] for column in columns if column in values}
-        for row in pq.ParquetFile(folder / file).read(wanted).to_pylist():
+        for row in pq.ParquetFile(f"{folder.path}/{file}", filesystem=folder.files).read(wanted).to_pylist():
             yield row | fixed
 
 
-def _live_files(folder: Path) -> dict[str, dict[str, str]]:
+def _live_files(folder: Store) -> dict[str, dict[str, str]]:
     """Data files with their partition values: those added and not removed."""
     live: dict[str, dict[str, str]] = {}
-    for commit in sorted((folder / "_delta_log").glob("*.json")):
-        for line in commit.read_bytes().splitlines():
+    log = folder / "_delta_log"
+    for commit in (name for name in log.names() if "/" not in name and name.endswith(".json")):
+        for line in log.read(commit).splitlines():
             action = orjson.loads(line)
             if added := action.get("add"):
                 live[unquote(added["path"])] = added["partitionValues"]

@@ -23,6 +23,7 @@ KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
 SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))
 START_SECONDS = 400  # on a busy machine a chain takes minutes to hand a record down to its last job
 TRANSACTION_SECONDS = 15
+AWAY_SECONDS = 60
 OUTAGE_SECONDS = 75  # longer than the transactions of the jobs (as set here) and of the indexer (60 s)
 
 
@@ -200,3 +201,17 @@ def test_storm_on_a_secured_cluster_while_passwords_change(secured_cluster, play
                 chain.rotate_password(user)
                 scenario.notes.setdefault("passwords changed", []).append(user)
             scenario.kills += storming.result()
+
+
+def test_storm_on_an_object_store(object_store, store_chain, play):
+    """Checkpoints and tables are in S3; the store is slow, then throttles, then is gone for a minute."""
+    chain = store_chain
+    with play(chain, "kill -9 of jobs while an object store is slow, throttles and is gone") as scenario:
+        chain.catch_up()
+        object_store.trouble(delay_s=0.2)
+        scenario.kills += storm(chain, [job_target(chain, name) for name in SPARK_JOBS], max(1, KILLS // 4), SEED)
+        object_store.trouble(refused=0.1)
+        scenario.kills += storm(chain, [job_target(chain, name) for name in SPARK_JOBS], max(1, KILLS // 4), SEED + 1)
+        object_store.trouble()
+        with object_store.away():
+            time.sleep(AWAY_SECONDS)

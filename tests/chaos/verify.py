@@ -194,10 +194,9 @@ def _identity(record: Mapping[str, Any]) -> int:
 def _compare_table(findings: Findings, chain: Chain, table: Table, records: list[Record]) -> None:
     """Each record of the table's topics once, with its bytes; of a parsed table only its place and id."""
     content = ("key", "value") if table.parsed is None else ("id",)
-    folder = Path(chain.settings.delta_of(table.name))
     rows = Counter(
         (Place(row["topic"], row["partition"], row["offset"]), *(row[column] for column in content))
-        for row in read_table(folder, ["topic", "partition", "offset", *content])
+        for row in read_table(chain.settings.delta_of(table.name), ["topic", "partition", "offset", *content])
     )
     if table.parsed is None:
         expected = Counter((record.place, record.key, record.value) for record in records)

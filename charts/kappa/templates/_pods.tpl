@@ -93,6 +93,20 @@ securityContext:
 {{- with .Values.storage.delta }}
 - {name: KAPPA_DELTA, value: {{ . | quote }}}
 {{- end }}
+{{- if hasPrefix "s3a:" (.Values.storage.checkpoints | default .Values.storage.delta) }}
+{{- with .Values.storage.s3 }}
+{{- with .endpoint }}
+- {name: AWS_ENDPOINT_URL, value: {{ . | quote }}}
+{{- end }}
+- {name: AWS_REGION, value: {{ .region | quote }}}
+{{- with .secret }}
+{{- if .name }}
+- {name: AWS_ACCESS_KEY_ID, valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .idKey }}}}}
+- {name: AWS_SECRET_ACCESS_KEY, valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .secretKey }}}}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* The user of a component, as `kappa acl` names it. Takes (dict "root" . "component" "detector"). */}}

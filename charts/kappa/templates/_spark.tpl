@@ -25,6 +25,12 @@
     "spark.executor.memory" $values.spark.executors.memory
     "spark.executor.memoryOverhead" $values.spark.executors.memoryOverhead
 -}}
+{{- with $values.storage.s3.secret -}}
+{{- if .name -}}
+{{- $_ := set $conf "spark.kubernetes.executor.secretKeyRef.AWS_ACCESS_KEY_ID" (printf "%s:%s" .name .idKey) -}}
+{{- $_ := set $conf "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY" (printf "%s:%s" .name .secretKey) -}}
+{{- end -}}
+{{- end -}}
 {{- $claim := include "kappa.claim" . -}}
 {{- if $claim -}}
 {{- $volume := "spark.kubernetes.executor.volumes.persistentVolumeClaim.home" -}}

@@ -200,7 +200,7 @@ def compare(lab: Lab, sent: int) -> list[str]:
     if "statistics" in JOBS:
         _compare_statistics(findings, events, read_topic(lab.broker.address, "statistics"))
     if "archive" in JOBS:
-        rows = read_table(Path(lab.settings.delta_of("log")), ["topic", "partition", "offset"])
+        rows = read_table(lab.settings.delta_of("log"), ["topic", "partition", "offset"])
         found = Counter((r["partition"], r["offset"]) for r in rows if r["topic"] == "telemetry.lines")
         lines = read_topic(lab.broker.address, "telemetry.lines")
         findings.multisets("archive", Counter((r.place.partition, r.place.offset) for r in lines), found)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +32,7 @@ def chain(small_chain: SmallChain) -> SmallChain:
 
 def table(chain: SmallChain, name: str, *columns: str):
     settings = chain.settings.model_copy(update={"generation": "y1"})
-    return read_table(Path(settings.delta_of(name)), list(columns))
+    return read_table(settings.delta_of(name), list(columns))
 
 
 def of_both(chain: SmallChain):

@@ -4,13 +4,13 @@ from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.sql.examples import EXAMPLES
 from ops.sql.query import freshness, run
-from ops.sql.tables import promoted_tables, storage_options
+from ops.sql.tables import promoted_tables
 from tests.unit.ops.sql.conftest import SERIES
 
 
 @pytest.fixture
 def tables(home):
-    found = {one.name: one.open({}) for one in promoted_tables(Settings(home=home))}
+    found = {one.name: one.open() for one in promoted_tables(Settings(home=home))}
     return {name: table for name, table in found.items() if table is not None}
 
 
@@ -109,9 +109,3 @@ def test_the_pointer_says_whose_tables_are_promoted(home, tmp_path):
 def test_tables_on_volumes_of_their_own_are_out_of_reach(tmp_path):
     with pytest.raises(UserError, match="storage_shared"):
         promoted_tables(Settings(home=tmp_path, storage_shared=False))
-
-
-def test_an_object_store_is_reached_as_spark_does():
-    conf = {"spark.hadoop.fs.s3a.endpoint": "http://minio:9000", "spark.hadoop.fs.s3a.access.key": "a"}
-    expected = {"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_ACCESS_KEY_ID": "a", "AWS_ALLOW_HTTP": "true"}
-    assert storage_options(Settings(spark_conf=conf)) == expected

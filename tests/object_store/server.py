@@ -1,0 +1,54 @@
+"""moto's S3 as a server that can be slow and refuse. Run by a Python that has moto, alone: server.py PORT.
+
+PUT /-/faults with JSON: `delay_s`, how long each request takes longer; `refused`, the share of them that gets a 503.
+"""
+
+import json
+import random
+import sys
+import time
+
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, run_simple
+
+FAULTS = "/-/faults"
+SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+
+
+class Faulty:
+    """Passes requests on to a WSGI application, after a delay, or refuses them."""
+
+    def __init__(self, application):
+        self.application, self.delay_s, self.refused = application, 0.0, 0.0
+        self.random = random.Random(1)
+
+    def __call__(self, environ, start_response):
+        """Answer one request."""
+        if environ["PATH_INFO"] == FAULTS:
+            return self._change(environ, start_response)
+        time.sleep(self.delay_s)
+        if self.random.random() >= self.refused:
+            return self.application(environ, start_response)
+        environ["wsgi.input"].read()
+        start_response("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(SLOW_DOWN)))])
+        return [SLOW_DOWN]
+
+    def _change(self, environ, start_response):
+        wanted = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        self.delay_s, self.refused = wanted["delay_s"], wanted["refused"]
+        start_response("204 No Content", [])
+        return []
+
+
+class Handler(WSGIRequestHandler):
+    """As S3, it keeps connections open; it writes no log."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_request(self, *_):
+        """Say nothing."""
+
+
+if __name__ == "__main__":
+    application = Faulty(DomainDispatcherApplication(create_backend_app))
+    run_simple("127.0.0.1", int(sys.argv[1]), application, threaded=True, request_handler=Handler)
