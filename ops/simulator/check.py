@@ -120,12 +120,17 @@ def _cells(record: Mapping[str, Any]) -> Iterator[tuple[Cell, Values]]:
     """The values of each metric in a record, and the number of all its log lines: the truth has other templates."""
     machine, start = record["machine"], record["window"]["start_unix_nano"]
     statistics = to_rows(record["statistics"])
-    lines = [statistic["count"] for statistic in statistics if statistic["kind"] == "log"]
+    lines = [row["count"] for row in statistics if row["kind"] == "log" and not _is_of_a_parameter(row)]
     if lines:
         yield Cell(machine, "log", start, ALL_LINES), {"count": sum(lines)}
     for statistic in statistics:
         if statistic["kind"] == "metric":
             yield Cell(machine, "metric", start, statistic["series"]), _comparable(statistic)
+
+
+def _is_of_a_parameter(statistic: Mapping[str, Any]) -> bool:
+    """Whether these lines, of a template's unusual value, are counted in the template's own series, too."""
+    return "parameter" in (statistic.get("attributes") or {})
 
 
 def _comparable(statistic: Mapping[str, Any]) -> Values:

@@ -28,6 +28,7 @@ from connectors.kafka.client import make_admin, make_producer, open_consumer
 from connectors.kafka.offsets import latest_offsets
 from connectors.kafka.security import SECRETS, client_config
 from infra.contract.topics import TopicMap
+from infra.errors import UserError
 from infra.files import write_private
 from infra.jars import default_jars
 from infra.local import LocalServers
@@ -362,7 +363,7 @@ class Chain:
             self.check()
             try:
                 return condition()
-            except KafkaException:
+            except (KafkaException, UserError):  # the broker is still on its way
                 return False
 
         try:

@@ -102,6 +102,14 @@ def test_a_wrong_sum_is_told(folder, statistics):
     assert (report.lost, report.duplicated, report.wrong) == (0, 0, 1)
 
 
+def test_a_line_with_an_unusual_value_counts_once(folder, statistics):
+    record = next(r for r in statistics if any(s["kind"] == "log" for s in r["statistics"]))
+    of_template = next(s for s in record["statistics"] if s["kind"] == "log")
+    about = {"template": of_template["series"], "parameter": "2"}
+    record["statistics"].append(of_template | {"series": "path <below 1 ms>", "count": 1, "attributes": about})
+    assert compare(folder, statistics).passed
+
+
 def test_a_log_line_doubled_is_told(folder, statistics):
     record = next(r for r in statistics if any(s["kind"] == "log" for s in r["statistics"]))
     next(s for s in record["statistics"] if s["kind"] == "log")["count"] += 1
