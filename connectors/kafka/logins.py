@@ -47,8 +47,8 @@ class Logins:
 
     def present(self, connection: Mapping[str, Any]) -> Mapping[str, Any]:
         """The connection with the password that its user has by now."""
-        login, now = login_of(connection), self._find()
-        return {**connection, "sasl.password": now[1]} if _is_changed(login, now) and now else connection
+        newer = _newer(login_of(connection), self._find())
+        return {**connection, "sasl.password": newer[1]} if newer else connection
 
     def keep(self, client: Client, login: Login) -> None:
         """Give the client each new password of its user from now on, as long as somebody else holds it."""
@@ -67,13 +67,12 @@ class Logins:
         """Give every client whose user has another password now that one."""
         now = self._find()
         with self._lock:
-            behind = [client for client, login in self._clients.items() if _is_changed(login, now)]
-            for client in behind:
-                assert now
-                client.set_sasl_credentials(*now)
-                self._clients[client] = now
+            behind = [(client, newer) for client, login in self._clients.items() if (newer := _newer(login, now))]
+            for client, newer in behind:
+                client.set_sasl_credentials(*newer)
+                self._clients[client] = newer
         if behind:
-            _log.info("%d clients of Kafka have the new password of %s", len(behind), now and now[0])
+            _log.info("%d clients of Kafka have the new password", len(behind))
 
     def _watch(self) -> None:
         while True:
@@ -84,8 +83,9 @@ class Logins:
                 _log.exception("clients of Kafka may have a former password")
 
 
-def _is_changed(login: Login | None, now: Login | None) -> bool:
-    return bool(login and now and login[0] == now[0] and login[1] != now[1])
+def _newer(login: Login | None, now: Login | None) -> Login | None:
+    """The present login, if it is another password of the same user."""
+    return now if login and now and login[0] == now[0] and login != now else None
 
 
 LOGINS = Logins()
