@@ -36,6 +36,22 @@ def read(manager, path):
     return content
 
 
+def winner(attempt):
+    """The number of the one writer, of many at once, that isn't told that the file exists."""
+
+    def succeeds(number):
+        try:
+            attempt(number)
+        except Py4JJavaError as error:
+            assert "FileAlreadyExistsException" in str(error.java_exception)
+            return False
+        return True
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        (found,) = [number for number, won in enumerate(pool.map(succeeds, range(WRITERS))) if won]
+    return found
+
+
 def test_a_session_uses_our_writers(manager, spark):
     assert manager.getClass().getName() == "kappa.S3Checkpoint"
     assert spark.conf.get("spark.delta.logStore.s3a.impl") == "kappa.S3Log"
@@ -51,18 +67,8 @@ def test_who_is_first_to_close_wins(manager, path):
 
 def test_of_many_at_once_one_wins(manager, path):
     streams = [manager.createAtomic(path("offsets/1"), False) for _ in range(WRITERS)]
-
-    def attempt(number):
-        try:
-            write(streams[number], b"%d" % number)
-        except Py4JJavaError as error:
-            assert "FileAlreadyExistsException" in str(error.java_exception)
-            return None
-        return number
-
-    with ThreadPoolExecutor(WRITERS) as pool:
-        (winner,) = [number for number in pool.map(attempt, range(WRITERS)) if number is not None]
-    assert read(manager, path("offsets/1")) == b"%d" % winner
+    number = winner(lambda number: write(streams[number], b"%d" % number))
+    assert read(manager, path("offsets/1")) == b"%d" % number
 
 
 def test_what_is_cancelled_is_never_there(manager, path):
@@ -101,14 +107,8 @@ def test_of_many_that_write_one_version_one_wins(spark):
     def attempt(number):
         lines = spark._jvm.java.util.ArrayList()
         lines.add(str(number))
-        try:
-            spark._jvm.kappa.S3Log(conf).write(version, lines.iterator(), False, conf)
-        except Py4JJavaError as error:
-            assert "FileAlreadyExistsException" in str(error.java_exception)
-            return None
-        return number
+        spark._jvm.kappa.S3Log(conf).write(version, lines.iterator(), False, conf)
 
-    with ThreadPoolExecutor(WRITERS) as pool:
-        (winner,) = [number for number in pool.map(attempt, range(WRITERS)) if number is not None]
+    number = winner(attempt)
     (row,) = spark.read.text(version.toString()).collect()
-    assert row.value == str(winner)
+    assert row.value == str(number)
