@@ -1,6 +1,7 @@
 """moto's S3 as a server that can be slow and refuse. Run by a Python that has moto, alone: server.py PORT.
 
-PUT /-/faults with JSON: `delay_s`, how long each request takes longer; `refused`, the share of them that gets a 503.
+PUT /-/faults with JSON: `delay_s`, how long each request takes longer; `refused`, the share of them that gets a 503;
+`lost`, the share of conditional writes that are done, and get one all the same.
 """
 
 import json
@@ -19,7 +20,7 @@ class Faulty:
     """Passes requests on to a WSGI application, after a delay, or refuses them."""
 
     def __init__(self, application):
-        self.application, self.delay_s, self.refused = application, 0.0, 0.0
+        self.application, self.delay_s, self.refused, self.lost = application, 0.0, 0.0, 0.0
         self.random = random.Random(1)
 
     def __call__(self, environ, start_response):
@@ -27,15 +28,21 @@ class Faulty:
         if environ["PATH_INFO"] == FAULTS:
             return self._change(environ, start_response)
         time.sleep(self.delay_s)
-        if self.random.random() >= self.refused:
-            return self.application(environ, start_response)
-        environ["wsgi.input"].read()
+        if self.random.random() < self.refused:
+            environ["wsgi.input"].read()
+            return self._refuse(start_response)
+        if "HTTP_IF_NONE_MATCH" in environ and self.random.random() < self.lost:
+            list(self.application(environ, lambda *_: None))
+            return self._refuse(start_response)
+        return self.application(environ, start_response)
+
+    def _refuse(self, start_response):
         start_response("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(SLOW_DOWN)))])
         return [SLOW_DOWN]
 
     def _change(self, environ, start_response):
         wanted = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
-        self.delay_s, self.refused = wanted["delay_s"], wanted["refused"]
+        self.delay_s, self.refused, self.lost = wanted["delay_s"], wanted["refused"], wanted["lost"]
         start_response("204 No Content", [])
         return []
 

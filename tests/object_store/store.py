@@ -36,9 +36,9 @@ class ObjectStore:
             "AWS_SECRET_ACCESS_KEY": "not a secret",
         }
 
-    def trouble(self, *, delay_s: float = 0.0, refused: float = 0.0) -> None:
-        """From now on let each request take longer, and answer so many with 503."""
-        self._put("/-/faults", orjson.dumps({"delay_s": delay_s, "refused": refused}))
+    def trouble(self, *, delay_s: float = 0.0, refused: float = 0.0, lost: float = 0.0) -> None:
+        """From now on let each request take longer, refuse so many, and lose so many answers of conditional writes."""
+        self._put("/-/faults", orjson.dumps({"delay_s": delay_s, "refused": refused, "lost": lost}))
 
     @contextmanager
     def away(self) -> Iterator[None]:

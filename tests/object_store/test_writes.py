@@ -99,6 +99,18 @@ def test_two_writers_of_a_table_lose_nothing(spark):
     assert DeltaTable.forPath(spark, table).history().count() == WRITERS + 1
 
 
+def test_a_version_whose_answer_was_lost_is_not_written_twice(spark, store):
+    """The client repeats the request, and is told that there is one."""
+    table = "s3a://kappa/delta/live/lost"
+    store.trouble(lost=0.5)
+    try:
+        for number in range(WRITERS):
+            spark.range(number, number + 1).coalesce(1).write.format("delta").mode("append").save(table)
+    finally:
+        store.trouble()
+    assert sorted(row.id for row in spark.read.format("delta").load(table).collect()) == list(range(WRITERS))
+
+
 def test_of_many_that_write_one_version_one_wins(spark):
     """Ours hold no lock of their process, as Delta's own class does: they are as if in processes of their own."""
     conf = spark._jsparkSession.sessionState().newHadoopConf()

@@ -25,7 +25,7 @@ final class ConditionalWrite {
     try {
       stream.close();
     } catch (IOException failure) {
-      // The client has several names for it. Had our own got through, whoever writes would find it at its next start.
+      // The client has several names for it. It may also be our own, written by a request whose answer was lost.
       if (store.exists(path)) {
         throw (IOException) new FileAlreadyExistsException(path + " exists already").initCause(failure);
       }

@@ -1,11 +1,14 @@
 package kappa;
 
 import io.delta.storage.S3SingleDriverLogStore;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
+import java.util.Arrays;
 import java.util.Iterator;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -28,20 +31,38 @@ public final class S3Log extends S3SingleDriverLogStore {
       super.write(path, lines, true, configuration);
       return;
     }
-    FileSystem store = path.getFileSystem(configuration);
+    // In memory first: what fails on its way leaves nothing, and can be told from another's.
+    ByteArrayOutputStream version = new ByteArrayOutputStream();
+    while (lines.hasNext()) {
+      version.write((lines.next() + "\n").getBytes(StandardCharsets.UTF_8));
+    }
+    put(path.getFileSystem(configuration), path, version.toByteArray());
+  }
+
+  private static void put(FileSystem store, Path path, byte[] version) throws IOException {
     try {
       FSDataOutputStream stream = ConditionalWrite.begin(store, path);
       try {
-        while (lines.hasNext()) {
-          stream.write((lines.next() + "\n").getBytes(StandardCharsets.UTF_8));
-        }
-      } catch (Throwable failure) {
+        stream.write(version);
+      } catch (IOException failure) {
         stream.abort();
         throw failure;
       }
       ConditionalWrite.finish(stream, store, path);
     } catch (org.apache.hadoop.fs.FileAlreadyExistsException exists) {
-      throw new FileAlreadyExistsException(path.toString());
+      if (!isOurs(store, path, version)) {
+        throw new FileAlreadyExistsException(path.toString());
+      }
+    }
+  }
+
+  /**
+   * Whether what is there is what was to be written: the client repeats a request whose answer was lost, and is then told
+   * of its own. Delta would write the same rows again, as the next version. Each version names its transaction.
+   */
+  private static boolean isOurs(FileSystem store, Path path, byte[] version) throws IOException {
+    try (FSDataInputStream stream = store.open(path)) {
+      return Arrays.equals(stream.readAllBytes(), version);
     }
   }
 }
