@@ -244,9 +244,8 @@ def test_driver_and_executors_know_each_other_and_encrypt_what_they_say():
     assert conf["spark.authenticate"] == conf["spark.network.crypto.enabled"] == "true"
     assert conf["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
     assert conf["spark.io.encryption.enabled"] == "true"
-    secrets = {
-        name.removeprefix("spark.kubernetes.executor.secretKeyRef.") for name in conf if "secret" in name.lower()
-    }
+    by_reference = "spark.kubernetes.executor.secretKeyRef."
+    secrets = {name.removeprefix(by_reference) for name in conf if "secret" in name.lower()}
     assert secrets == STORE_KEY  # by reference; that of `spark.authenticate` Spark makes for each start
     assert conf[f"{by_reference}AWS_SECRET_ACCESS_KEY"] == "kappa-s3:secret-access-key"
 
