@@ -64,7 +64,7 @@ public final class LocalCheckpoint extends FileSystemBasedCheckpointFileManager 
 
   /** Scala declares no exceptions, and expects these as they are. */
   @SuppressWarnings("unchecked")
-  private static <T extends Throwable> RuntimeException rethrown(Throwable failure) throws T {
+  static <T extends Throwable> RuntimeException rethrown(Throwable failure) throws T {
     throw (T) failure;
   }
 }

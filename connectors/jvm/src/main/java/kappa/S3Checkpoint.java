@@ -31,7 +31,7 @@ public final class S3Checkpoint extends FileSystemBasedCheckpointFileManager {
       FSDataOutputStream stream = overwrite ? store.create(path, true) : ConditionalWrite.begin(store, path);
       return new Written(stream, path, overwrite);
     } catch (IOException failure) {
-      throw rethrown(failure);
+      throw LocalCheckpoint.rethrown(failure);
     }
   }
 
@@ -68,11 +68,5 @@ public final class S3Checkpoint extends FileSystemBasedCheckpointFileManager {
         stream.abort();
       }
     }
-  }
-
-  /** Scala declares no exceptions, and expects these as they are. */
-  @SuppressWarnings("unchecked")
-  private static <T extends Throwable> RuntimeException rethrown(Throwable failure) throws T {
-    throw (T) failure;
   }
 }
