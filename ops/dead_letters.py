@@ -39,7 +39,7 @@ class DeadLetter:
 
     @property
     def stage(self) -> str:
-        """The job that could not use the record; version 0.2.0 didn't say so, and only two could write one."""
+        """The job that could not use the record; version 0.1.0 didn't say so, and only two could write one."""
         return str(
             self.record.get("stage")
             or ("indexer" if self.record.get("id", "").startswith("indexer/") else "enrichment")

@@ -18,7 +18,7 @@ Control = Mapping[str, Any]
 
 
 def _person(control: Control) -> str:
-    """Who says it; events of version 0.2.0 don't tell."""
+    """Who says it; events of version 0.1.0 don't tell."""
     return str(control.get("by") or "a person")
 
 

@@ -174,7 +174,7 @@ def _layout(settings: DetectorSettings) -> tuple[set[str], set[str]]:
 
 
 def _can_be_used(raw: bytes) -> bool:
-    """Whether a control event that waits can be obeyed: version 0.2.0 kept such as it then ended with, each time."""
+    """Whether a control event that waits can be obeyed: version 0.1.0 kept such as it then ended with, each time."""
     control = orjson.loads(raw).get("control", _NO_CONTROL) if b'"control"' in raw else _NO_CONTROL
     try:
         if control is not _NO_CONTROL:
