@@ -5,7 +5,7 @@ import time
 from playwright.sync_api import expect
 
 from infra.contract.watermarks import is_watermark
-from jobs.enrichment.inventory import history, read_facts
+from jobs.enrichment.inventory import newest_first, read_facts
 from ops.replay.registry import Registry
 from ops.replay.run import running
 from tests.console.house import UNIT
@@ -46,7 +46,7 @@ def test_a_retired_machine_is_gone(visitor, house, report):
     page.get_by_role("button", name="Retire it now").click()
     begun = time.monotonic()
     expect(page.locator(".notice")).to_contain_text("vm-new is retired")
-    (fact,) = history(read_facts(house.settings.kafka_bootstrap, "inventory")["vm-new"].values())[-1:]
+    fact, *_ = newest_first(read_facts(house.settings.kafka_bootstrap, "inventory")["vm-new"])
     assert fact["valid_to"] is not None
     report.acted("retire", "the inventory says until when it was there", time.monotonic() - begun)
     said = said_last(visitor)
