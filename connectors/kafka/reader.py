@@ -34,6 +34,7 @@ def read_topic(
         "auto.offset.reset": "earliest",  # where a partition is shorter than `tail`
         # The end lies behind what aborted transactions and their markers left.
         "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,  # at the end: a broker that has no more says so at once
         "log_level": 0,
     }
     with open_consumer(client_config(bootstrap), READER, settings=own) as consumer:
@@ -49,7 +50,7 @@ def read_topic(
 def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
     ended: set[int | None] = set()
     while len(ended) < partitions:
-        for message in consumer.consume(_RECORDS, 1.0):
+        for message in consume(consumer, _RECORDS, 1.0):
             error = message.error()
             if error is None:
                 yield message
@@ -57,6 +58,12 @@ def _until_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
                 ended.add(message.partition())
             elif not error.retriable():
                 raise KafkaException(error)
+
+
+def consume(consumer: Consumer, most: int, seconds: float) -> list[Message]:
+    """What comes with the first message, for which it waits so long; the consumer's own call would wait for `most`."""
+    first = consumer.poll(seconds)
+    return [] if first is None else [first, *consumer.consume(most - 1, 0.005)]
 
 
 def read_records(

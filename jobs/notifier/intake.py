@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Polled
 
 from connectors.kafka.client import READER, fetch_committed, make_admin, make_consumer
 from connectors.kafka.offsets import Log, latest_offsets
+from connectors.kafka.reader import consume
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
 from infra.contract.dead_letters import InvalidRecordError, Source
@@ -69,7 +70,7 @@ class Intake:
     def gather(self, seconds: float) -> list[Message]:
         """The records that come within so many seconds; `offsets` stand behind them. Raises KafkaException."""
         found: list[Message] = []
-        for polled in _consume(self._consumer, BATCH_RECORDS, seconds):
+        for polled in consume(self._consumer, BATCH_RECORDS, seconds):
             error = polled.error()
             place, offset = (polled.topic() or "", polled.partition() or 0), polled.offset() or 0
             if error is None:
@@ -123,7 +124,7 @@ class Whereabouts:
         """Read to the present end of the topic, as committed records end. Raises KafkaException."""
         ends = self._log.ends([self._topic])
         while any(self._read[place] < end for place, end in ends.items()):
-            for polled in _consume(self._consumer, 10_000, 1.0):
+            for polled in consume(self._consumer, 10_000, 1.0):
                 self._take(polled)
 
     def evict(self, before: int) -> None:
@@ -153,12 +154,6 @@ class Whereabouts:
         facts, time_unix_nano = record.get("inventory") or {}, int(record["time_unix_nano"])
         places = {name: str(fact) for name in PLACES if (fact := facts.get(name))}
         self._places[str(record["machine"])] = time_unix_nano, places
-
-
-def _consume(consumer: Consumer, most: int, seconds: float) -> list[Polled]:
-    """What comes with the first message, for which it waits so long; `consume` alone would always wait."""
-    first = consumer.poll(seconds)
-    return [] if first is None else [first, *consumer.consume(most - 1, 0.005)]
 
 
 def _received(polled: Polled) -> Message:

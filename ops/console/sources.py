@@ -4,10 +4,12 @@ import copy
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from functools import partial
 from shlex import quote
 from typing import Any
 
-from connectors.kafka.offsets import Log, missing
+from connectors.kafka.offsets import Groups, Log, missing
+from infra.contract.offsets import Offsets
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.detector.control import TOPIC as CONTROL_TOPIC
@@ -21,9 +23,11 @@ from ops.console.pace import Pace
 from ops.console.reads import SharedReads, SourceDown
 from ops.console.running_jobs import RunningJobs
 from ops.console.settings import ConsoleSettings
+from ops.console.unchanged import UnchangedTopics
 from ops.dead_letters import OriginalLostError, read_original
 from ops.replay import views
 from ops.replay.progress import Watched
+from ops.replay.registry import TOPIC as GENERATIONS
 from ops.replay.registry import Registry
 from ops.sql.ask import Limits, ask
 
@@ -55,20 +59,26 @@ class Sources:
         self._paces: dict[str, Pace] = defaultdict(Pace)
         self._asking = threading.BoundedSemaphore(MOST_QUERIES)
         self._log = Log(settings.kafka_bootstrap)
+        self._groups, self._topics = Groups(settings.kafka_bootstrap), UnchangedTopics(self._log)
 
     def lags(self) -> dict[str, int]:
         """Records that each query of the running jobs has not read yet, by the query's name."""
         return self._kafka.read("lags", self._lags)
 
     def _lags(self) -> dict[str, int]:
-        topics, found = self.topics(), {}
-        for job in JOBS.enabled(self.settings.optional_jobs):
-            for query, read in JOBS[job].reads_of(topics).items():
-                names = [topic.name for topic in read]
-                ends, starts = self._log.ends(names), self._log.starts(names)
-                committed = self._log.committed(self.settings.query_of(query), ends)
-                found[query] = missing({at: max(offset, starts[at]) for at, offset in committed.items()}, ends)
-        return found
+        topics = self.topics()
+        reads = {
+            query: {topic.name for topic in read}
+            for job in JOBS.enabled(self.settings.optional_jobs)
+            for query, read in JOBS[job].reads_of(topics).items()
+        }
+        names = sorted(set().union(*reads.values()))
+        ends, starts = self._log.ends(names), self._log.starts(names)
+        ends_of = {query: {at: end for at, end in ends.items() if at[0] in read} for query, read in reads.items()}
+        group = self.settings.query_of
+        return {
+            query: _unread(self._groups.committed(group(query), own), starts, own) for query, own in ends_of.items()
+        }
 
     def of(self, generation: str) -> "Sources":
         """The same servers, with the documents of a generation, promoted or not."""
@@ -112,7 +122,8 @@ class Sources:
 
     def registry(self) -> Registry:
         """The generations and the promotion."""
-        return self._kafka.read("registry", lambda: Registry.read(self.settings.kafka_bootstrap))
+        read = partial(Registry.read, self.settings.kafka_bootstrap)
+        return self._kafka.read("registry", lambda: self._topics.read(GENERATIONS, read))
 
     def progress(self, generation: str) -> dict[str, Any]:
         """How far a generation is, in records, and how many seconds it still takes at its pace of the last minute."""
@@ -135,10 +146,9 @@ class Sources:
 
     def control(self) -> list[dict[str, Any]]:
         """What people told the detector, each with its `time` in ms, the oldest first."""
-        return self._kafka.read("control", lambda: read_control(self.settings.kafka_bootstrap, self._control_topic()))
-
-    def _control_topic(self) -> str:
-        return self.topics()[CONTROL_TOPIC].name
+        topic = self.topics()[CONTROL_TOPIC].name
+        read = partial(read_control, self.settings.kafka_bootstrap, topic)
+        return self._kafka.read("control", lambda: self._topics.read(topic, read))
 
     def topics(self) -> TopicMap:
         """The map of topics of the settings' generation. Raises UserError if it can't be read."""
@@ -162,3 +172,8 @@ class Sources:
             self.registry()
         except SourceDown:
             self.documents.search("incidents", size=0)
+
+
+def _unread(committed: Offsets, starts: Offsets, ends: Offsets) -> int:
+    """How many offsets that retention has left lie before the ends."""
+    return missing({at: max(offset, starts[at]) for at, offset in committed.items()}, ends)

@@ -34,13 +34,14 @@ from jobs.detector.shard import fold
 from jobs.runtime.fold import fold_partitions
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
+from jobs.runtime.shard_state import LATEST_MILLI
 
 PER_MACHINE = 50  # series, a tenth of them log templates
 FIRST = 180_000_000  # window number
 WARM = 2 * SCALES[-1]  # windows
 COPIES = 10
 UNCOUNTED = 2  # batches in which the JVM compiles and all series are new
-SCHEMA = "topic string, partition int, offset long, value binary"
+SCHEMA = "topic string, partition int, offset long, value binary, timestamp timestamp"
 app = typer.Typer(add_completion=False)
 
 
@@ -213,6 +214,7 @@ def _rows(fleet: Fleet, window: int, shards: int) -> pa.Table:
             "partition": pa.array(np.repeat(np.arange(shards), share + 1), pa.int32()),
             "offset": pa.array(np.tile(offsets, shards), pa.int64()),
             "value": pa.array([raw for part in parts for raw in part], pa.binary()),
+            "timestamp": pa.array([LATEST_MILLI] * shards * (share + 1), pa.timestamp("ms", "UTC")),
         }
     )
 
