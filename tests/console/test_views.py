@@ -133,30 +133,40 @@ def test_a_cell_of_the_heat_map_says_what_began_in_it(visitor, report):
 
 
 def test_a_series_is_drawn_as_it_was_sent(visitor, house, report):
-    page = visitor.open(f"/fleet/vm-17?span=15m&series={quote(BUSY_SERIES)}")
+    path = f"/fleet/vm-17?span=15m&series={quote(BUSY_SERIES)}"
+    page, compared = visitor.open(path), {}
     expect(page.locator(".plot canvas").first).to_be_visible()
-    shown = page.request.get(f"{house.address}/api/v1/fleet/vm-17?span=15m&series={quote(BUSY_SERIES)}").json()
+    shown = page.request.get(f"{house.address}/api/v1{path}").json()
     length = int(shown["series"][0]["window_seconds"] * 1000)
-    # What is newer may not have been confirmed to the simulator yet.
-    known = max(line["start_unix_nano"] for line in house.lines("windows")) // 1_000_000 - MINUTE
-    box, compared = page.locator("#charts .u-over").bounding_box(), {}
+
+    def are_enough():
+        for end, said in _windows_under_the_mouse(page, shown["step"], length).items():
+            if end not in compared and end <= known_until(house):
+                sent = house.window("vm-17", BUSY_SERIES, int(end) - length, length)
+                compared.update({end: (said, sent)} if sent else {})
+        return len(compared) >= 5
+
+    until(are_enough, 3 * PATIENCE, "five windows are drawn", pause=5)
+    assert {end: one for end, one in compared.items() if not _near(*one)} == {}
+    report.checked("machine", f"mean, least and greatest value of {len(compared)} windows: as they were sent")
+
+
+def known_until(house):
+    """Up to which time, ms, the simulator knows what it has sent: what is newer may not be confirmed to it yet."""
+    return max(line["start_unix_nano"] for line in house.lines("windows")) // 1_000_000 - MINUTE
+
+
+def _windows_under_the_mouse(page, step, length):
+    """What the chart says of each window, by the window's end in ms, while the mouse goes over it."""
+    box, found = page.locator("#charts .u-over").bounding_box(), {}
     for place in range(0, int(box["width"]), 8):
         page.mouse.move(box["x"] + place, box["y"] + box["height"] / 2)
-        said = re.match(POINT, page.locator("#s-0 output").text_content())
-        if not said:
+        if not (said := re.match(POINT, page.locator("#s-0 output").text_content())):
             continue  # between two windows
         at = datetime.fromisoformat(f"{datetime.now(UTC).year}-{said[1]}Z").timestamp() * 1000
         # A window is shown at its end, by the middle of a step.
-        end = at + shown["step"] / 2 - (at + shown["step"] / 2) % length
-        if (
-            end not in compared
-            and end <= known
-            and (sent := house.window("vm-17", BUSY_SERIES, int(end) - length, length))
-        ):
-            compared[end] = (tuple(map(number, said.groups()[1:])), sent)
-    assert len(compared) >= 5
-    assert {end: one for end, one in compared.items() if not _near(*one)} == {}
-    report.checked("machine", f"mean, least and greatest value of {len(compared)} windows: as they were sent")
+        found[at + step / 2 - (at + step / 2) % length] = tuple(map(number, said.groups()[1:]))
+    return found
 
 
 def _near(shown, sent):
