@@ -97,6 +97,7 @@ class Groups:
         self._consumers: dict[str, Consumer] = {}
         self._lock = threading.Lock()
 
+    @_patient
     def committed(self, group: str, partitions: Iterable[Partition]) -> Offsets:
         """As Log.committed gives them. Raises KafkaException if the brokers don't answer."""
         found = fetch_committed(self._consumer(group), [TopicPartition(*partition) for partition in partitions])

@@ -15,7 +15,6 @@ T = TypeVar("T")
 
 READ_SECONDS = Histogram("kappa_console_read_seconds", "Duration of a read from a source", ("source",))
 FAILURES = Counter("kappa_console_failed_reads", "Reads from a source that failed or took too long", ("source",))
-MOST_KEPT = 500  # results, each of another question
 LONGEST_REASON = 300  # characters
 MOST_WAITING = 16  # threads that wait for one source
 
@@ -112,8 +111,8 @@ class SharedReads:
             self._waiting.release()
 
     def _drop_old(self) -> None:
-        if len(self._reads) >= MOST_KEPT:
-            self._reads = {key: read for key, read in self._reads.items() if self._is_shared(read)}
+        """Answers are megabytes, where a machine has many series."""
+        self._reads = {key: read for key, read in self._reads.items() if self._is_shared(read)}
 
 
 def _in_one_line(error: Exception) -> str:

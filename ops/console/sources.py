@@ -4,7 +4,7 @@ import copy
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from functools import partial
+from functools import cached_property, partial
 from shlex import quote
 from typing import Any
 
@@ -87,7 +87,7 @@ class Sources:
         return other
 
     def _indices(self, generation: str) -> dict[str, Any]:
-        return dict(views.indices(generation, self.registry(), load_topics(self.settings.topics_file)))
+        return dict(views.indices(generation, self.registry(), self._declared))
 
     def ends(self, topics: Mapping[str, str]) -> dict[str, object]:
         """By name the ends of a topic's partitions: never an old answer."""
@@ -131,7 +131,7 @@ class Sources:
 
     def _progress(self, generation: str) -> dict[str, Any]:
         registry = Registry.read(self.settings.kafka_bootstrap)
-        topics = registry.topics(generation, load_topics(self.settings.topics_file))
+        topics = registry.topics(generation, self._declared)
         now = Watched(registry.find(generation), topics, self.settings, self._log).progress()
         rate = self._paces[generation].rate(now.done)
         behind = sum(now.behind.values())
@@ -151,13 +151,17 @@ class Sources:
         return self._kafka.read("control", lambda: self._topics.read(topic, read))
 
     def topics(self) -> TopicMap:
-        """The map of topics of the settings' generation. Raises UserError if it can't be read."""
-        return JOBS.topics_in(load_topics(self.settings.topics_file), self.settings.generation)
+        """The map of the settings' generation; the file is read once. Raises UserError if it can't be used."""
+        return JOBS.topics_in(self._declared, self.settings.generation)
+
+    @cached_property
+    def _declared(self) -> TopicMap:
+        return load_topics(self.settings.topics_file)
 
     def shown_topics(self) -> TopicMap:
         """The map of topics of the promoted generation, whose documents Elasticsearch shows."""
         registry = self.registry()
-        return registry.topics(registry.promotion.generation, load_topics(self.settings.topics_file))
+        return registry.topics(registry.promotion.generation, self._declared)
 
     def forget(self, names: Collection[str] | None = None) -> None:
         """What was read of these sources, by default of all, isn't shown again."""

@@ -40,6 +40,7 @@ GENERATION = "bench"
 HOUR = 3_600_000  # ms
 EVER = Lifecycle(period="1d", retention="365d", documents=10_000_000, bytes="50GB")
 REQUESTS = 30
+MERGE_SECONDS = 600
 app = typer.Typer(add_completion=False)
 
 
@@ -130,6 +131,12 @@ def _index(url: str, fleet: Fleet, documents: int, novelties: int) -> None:
     for kind in kinds:
         client.indices.refresh(index=index_of(kind, GENERATION))
         client.indices.put_alias(index=f"{index_of(kind, GENERATION)}.*", name=f"kappa-{kind}")
+    # A fleet's documents come in an hour, not in minutes: segments are merged meanwhile.
+    until(lambda: not _merges(client), MERGE_SECONDS, "segments are merged", 2)
+
+
+def _merges(client: Any) -> int:
+    return int(client.indices.stats(index="kappa-*", metric="merge")["_all"]["total"]["merges"]["current"])
 
 
 def _measured(console: Job, address: str, fleet: Fleet, streams: int) -> dict[str, Any]:
@@ -154,6 +161,8 @@ def _measured(console: Job, address: str, fleet: Fleet, streams: int) -> dict[st
             "control": lambda: "/control",
             "generations": lambda: "/generations",
         }
+        for path in paths.values():  # opens connections that stay; Elasticsearch compiles
+            urllib.request.urlopen(address + path()).close()
         p95 = {name: round(_p95(lambda path=path: address + path()), 1) for name, path in paths.items()}
         return {"p95_ms": p95, "memory_mb": round(memory_mb(console), 1)}
     finally:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from infra.errors import UserError
 from ops.console.sources import Sources
+from ops.console.together import together
 from ops.console.views.lanes import BY, SORTS, Lanes, buckets
 from ops.console.views.spans import ARGUMENTS, SPANS, Span, one_of, span_of
 
@@ -56,14 +57,13 @@ def fleet(sources: Sources, arguments: Mapping[str, str]) -> View:
 def _found(sources: Sources, matching: list[View], span: Span, order: tuple[str, str, int]) -> View:
     by, sort, page = order
     lanes = Lanes(sources, by, matching, span)
-    names, total = lanes.names(sort, (page - 1) * LANES, LANES)
-    return {
-        "times": span.times,
-        "total": total,
-        "overall": lanes.overall(),
-        "lanes": lanes.drawn(names, sort),
-        "open": _open(sources, matching),
-    }
+
+    def of_page() -> View:
+        names, total = lanes.names(sort, (page - 1) * LANES, LANES)
+        return {"total": total, "lanes": lanes.drawn(names, sort)}
+
+    known = together(page=of_page, overall=lanes.overall, open=lambda: _open(sources, matching))
+    return {"times": span.times, **known.pop("page"), **known}
 
 
 def _page(arguments: Mapping[str, str]) -> int:

@@ -1,8 +1,11 @@
+import gc
 import threading
+import weakref
 
 import pytest
 
 from ops.console.reads import MOST_WAITING, SharedReads, SourceDown
+from tests.waiting import until
 
 
 def test_equal_questions_share_an_answer_while_it_is_fresh():
@@ -13,6 +16,16 @@ def test_equal_questions_share_an_answer_while_it_is_fresh():
 def test_an_answer_that_is_no_longer_fresh_is_asked_for_again():
     reads, asked = SharedReads("Kafka", 5, 0), []
     assert [reads.read("lag", lambda: asked.append(1) or len(asked)) for _ in range(2)] == [1, 2]
+
+
+def test_an_answer_that_is_no_longer_fresh_is_not_kept():
+    class Answer:
+        """Can be referred to weakly."""
+
+    reads = SharedReads("Elasticsearch", 5, 0)
+    kept = weakref.ref(reads.read("one machine", Answer))
+    reads.read("another machine", Answer)
+    until(lambda: gc.collect() is not None and kept() is None, 30, "the first answer is let go", 0.01)
 
 
 def test_a_source_that_hangs_is_down_and_is_asked_once():
