@@ -8,6 +8,7 @@ from confluent_kafka.admin import NewTopic
 
 from connectors.kafka.admin import connect
 from connectors.kafka.sizes import UNPACKED_BYTES, largest_mean_bytes
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -15,6 +16,7 @@ def topic(servers):
     name = f"sizes-{uuid.uuid4().hex[:8]}"
     admin = connect(servers.bootstrap)  # kept: its answers end with it
     admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
+    until(lambda: name in admin.list_topics().topics, 30, "the brokers tell of the topic")
     return name
 
 

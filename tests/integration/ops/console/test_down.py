@@ -5,11 +5,11 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from jobs.detector.control import history
 from jobs.runtime.settings import Settings
 from ops.console.server import application
 from ops.console.settings import ConsoleSettings
 from ops.console.sources import Sources
+from ops.console.unchanged import UnchangedTopics
 from ops.console.writes import Writes
 from tests.chaos.proxy import Proxy
 from tests.console.browser import Visitor, chromium, needs_chromium
@@ -90,7 +90,7 @@ def test_a_view_whose_source_was_slow_once_comes_back_though_nothing_has_changed
     with serve(kafka_bootstrap=servers.bootstrap, elasticsearch_url=servers.elasticsearch_url) as address:
         visitor, answers = Visitor(browser, address), threading.Event()
         visitor.open("/control")
-        monkeypatch.setattr("ops.console.sources.read_control", lambda *asked: answers.wait(60) and history(*asked))
+        monkeypatch.setattr(UnchangedTopics, "read", lambda self, topic, read: answers.wait(60) and read())
         visitor.page.reload()
         expect(visitor.page.locator("#live")).to_contain_text("Kafka: has not answered within 2 s")
         answers.set()
