@@ -111,7 +111,7 @@ class SharedReads:
             self._waiting.release()
 
     def _drop_old(self) -> None:
-        """Answers are megabytes, where a machine has many series."""
+        """Let go of answers that nobody will be given: that of a machine with many series is megabytes."""
         self._reads = {key: read for key, read in self._reads.items() if self._is_shared(read)}
 
 
