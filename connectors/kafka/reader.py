@@ -1,6 +1,6 @@
 """A topic as it stands: for comparisons, for commands, and for what a program must know before it starts."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -10,6 +10,7 @@ from connectors.kafka.access import ask, no_right
 from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Partition
+from infra.contract.versions import HEADER, upcast
 from infra.errors import UserError
 
 _RECORDS = 10_000
@@ -69,6 +70,12 @@ def consume(consumer: Consumer, most: int, seconds: float) -> list[Message]:
 def read_records(
     bootstrap: str, topic: str, tail: int | None = None, begin: Mapping[Partition, int] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The partition and the parsed JSON of each of these records."""
+    """The partition and the parsed JSON of each of these records, as this version would have written it."""
     for message in read_topic(bootstrap, topic, tail, begin):
-        yield message.partition() or 0, orjson.loads(message.value() or b"null")
+        yield message.partition() or 0, orjson.loads(value_of(message) or b"null")
+
+
+def value_of(message: Message) -> bytes | None:
+    """The bytes of a consumed record, as this version would have written it (see infra.contract.versions)."""
+    headers: Iterable[tuple[str, bytes | None]] = message.headers() or ()  # type: ignore[assignment]
+    return upcast(message.value(), next((value for name, value in headers if name == HEADER), None))

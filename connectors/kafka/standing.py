@@ -16,6 +16,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.kafka.client import Connection, fetch_committed, make_admin, make_consumer
+from connectors.kafka.reader import value_of
 from infra.contract.offsets import Offsets, Partition
 
 SECONDS = 30.0
@@ -172,7 +173,7 @@ def _watermark(message: Message) -> int | None:
     if message.key() is not None:
         return None
     try:
-        nano = orjson.loads(message.value() or b"null")["watermark_unix_nano"]
+        nano = orjson.loads(value_of(message) or b"null")["watermark_unix_nano"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     return nano // 1_000_000 if isinstance(nano, int) else None

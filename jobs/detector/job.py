@@ -8,6 +8,7 @@ import orjson
 from pydantic_settings import BaseSettings
 
 from infra.contract.topics import TopicMap
+from infra.contract.versions import version_header
 from jobs.detector.queryable import StateQuestion
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
@@ -15,8 +16,6 @@ from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.queryable import Question
 from jobs.runtime.shard_state import Input, Opener, Output
-
-SCHEMA_VERSION = b"novelties/2"
 
 
 def _opener(own: BaseSettings | None, topics: TopicMap) -> Opener:
@@ -39,7 +38,7 @@ class DetectorShard:
         """Take records of `statistics`; returns those for the same partition of `novelties`, and dead letters."""
         before = self.shard.watermark
         novelties, rejected = self.shard.take(batch.messages())
-        headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
+        headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), version_header("novelties"))
         outputs = [
             Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers, note=_note(one))
             for one in novelties

@@ -15,6 +15,7 @@ from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import Topic, TopicMap
+from infra.contract.versions import version_header
 from jobs.enrichment import limits as names
 from jobs.enrichment.coalesce import Step, apart
 from jobs.enrichment.identity import FORGED, PRINCIPAL, REASON, is_forged
@@ -23,7 +24,6 @@ from jobs.enrichment.resource import own_facts
 from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.templates import template
 
-SCHEMA_VERSION = "events/3"
 UNKNOWN_MACHINE = "unknown_machine"  # the notes by which they are counted
 CUT = "cut"
 REJECTED_NAME = 1_000  # characters of a key or a machine's name
@@ -209,6 +209,7 @@ def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[
     # A member of a workload comes and goes: no inventory knows it, and what it is it says itself.
     is_named = F.col("inventory.known") | F.col("inventory.workload").isNotNull()
     is_unknown = ~is_named & (F.col("kind") != "control")
+    schema, version = version_header("events")
     return (
         target.alias("topic"),
         # A control event goes to the partition that has the events of its machines.
@@ -217,7 +218,7 @@ def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[
         F.when(is_rejected, source).otherwise(F.coalesce("inventory.workload", "machine")).alias("key"),
         F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
-        F.array(_header("kappa.source", source), _header("kappa.schema", F.lit(SCHEMA_VERSION))).alias("headers"),
+        F.array(_header("kappa.source", source), _header(schema, F.lit(version))).alias("headers"),
         F.col("topic").alias("source_topic"),
         F.col("partition").alias("source_partition"),
         F.unix_millis("newest").alias("source_timestamp_ms"),

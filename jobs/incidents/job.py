@@ -6,12 +6,11 @@ import orjson
 from pydantic_settings import BaseSettings
 
 from infra.contract.topics import TopicMap
+from infra.contract.versions import version_header
 from jobs.incidents.fold import Incidents
 from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Opener, Output
-
-SCHEMA_VERSION = b"incidents/2"
 
 
 def _opener(_: BaseSettings | None, topics: TopicMap) -> Opener:
@@ -27,7 +26,7 @@ class IncidentsShard:
     def feed(self, batch: Input) -> list[Output]:
         """Take records of `novelties`; returns those of `incidents`, and dead letters."""
         found, rejected = self.incidents.feed(batch.messages())
-        headers = (("kappa.schema", SCHEMA_VERSION),)
+        headers = (version_header("incidents"),)
         outputs = [Output(one["id"], orjson.dumps(one), one["time_unix_nano"], headers) for one in found]
         return outputs + [Output.of_rejected("incidents", *one) for one in rejected]
 

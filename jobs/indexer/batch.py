@@ -9,7 +9,6 @@ import orjson
 
 from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
 from infra.contract.indices import Lifecycles
-from infra.errors import UserError
 from jobs.indexer import documents
 from jobs.indexer.documents import Document
 
@@ -60,8 +59,8 @@ class Fault:
     events: int = 1  # how many documents, or lost records, it is about
 
 
-# Whatever bytes are in a topic: what a conversion may raise. UserError: a watermark record of version 0.1.0.
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, UserError)
+# Whatever bytes are in a topic: what a conversion may raise.
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass

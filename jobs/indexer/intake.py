@@ -15,6 +15,7 @@ from confluent_kafka import Message as Polled
 from connectors.kafka.access import partitions_of, reach
 from connectors.kafka.client import make_admin, make_consumer, topic_partitions
 from connectors.kafka.offsets import earliest_offsets, latest_offsets
+from connectors.kafka.reader import value_of
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
@@ -210,4 +211,4 @@ def _received(polled: Polled) -> Message:
     assert topic is not None and partition is not None and offset is not None
     if polled.error():
         return Message(topic, partition, offset, offset)
-    return Message(topic, partition, offset, offset + 1, polled.timestamp()[1], polled.key(), polled.value())
+    return Message(topic, partition, offset, offset + 1, polled.timestamp()[1], polled.key(), value_of(polled))

@@ -9,7 +9,7 @@ from confluent_kafka import Message as Polled
 
 from connectors.kafka.client import READER, fetch_committed, make_admin, make_consumer
 from connectors.kafka.offsets import Log, latest_offsets
-from connectors.kafka.reader import consume
+from connectors.kafka.reader import consume, value_of
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
 from infra.contract.dead_letters import InvalidRecordError, Source
@@ -158,4 +158,4 @@ class Whereabouts:
 
 def _received(polled: Polled) -> Message:
     source = Source(polled.topic() or "", polled.partition() or 0, polled.offset() or 0, polled.timestamp()[1])
-    return Message(source, polled.value())
+    return Message(source, value_of(polled))

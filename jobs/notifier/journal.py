@@ -13,10 +13,10 @@ from connectors.kafka.reader import read_topic
 from connectors.kafka.security import client_config
 from connectors.kafka.transactions import FENCED, Patience, Row, TransactionalWriter
 from infra.contract.offsets import Offsets
+from infra.contract.versions import version_header
 from infra.errors import UserError
 from jobs.notifier.delivery import Delivery, from_record
 
-SCHEMA_VERSION = b"notifications/1"
 DEADLINE_SECONDS = 50  # of a transaction: longer than its calls may take
 _PATIENCE = Patience(retry=20, call=10, offsets=20)
 _SETTINGS = {"transaction.timeout.ms": 60_000, "message.max.bytes": 10_000_000}
@@ -92,7 +92,7 @@ class Journal:
 
     def _row(self, delivery: Delivery) -> Row:
         value = orjson.dumps(delivery.to_record())
-        return self._topic, -1, delivery.key.encode(), value, 0, [("kappa.schema", SCHEMA_VERSION)]
+        return self._topic, -1, delivery.key.encode(), value, 0, [version_header("notifications")]
 
     def _rejected_row(self, letter: Mapping[str, Any]) -> Row:
         source = letter["source"]

@@ -7,14 +7,13 @@ import orjson
 from pydantic_settings import BaseSettings
 
 from infra.contract.topics import TopicMap
+from infra.contract.versions import version_header
 from jobs.rules.fold import RuleFold
 from jobs.rules.rule import Rule
 from jobs.rules.settings import RulesSettings
 from jobs.runtime.job import Fold
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Opener, Output
-
-SCHEMA_VERSION = b"alerts/1"
 
 
 def _opener(own: BaseSettings | None, _: TopicMap) -> Opener:
@@ -32,7 +31,7 @@ class RulesShard:
         """Take records of `events`; returns those for the same partition of `alerts`, and dead letters."""
         before = self.fold.watermark
         alerts, rejected = self.fold.feed(batch.messages())
-        headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), ("kappa.schema", SCHEMA_VERSION))
+        headers = (("kappa.source", f"{batch.topic}/{batch.shard}".encode()), version_header("alerts"))
         outputs = [Output(one["machine"], orjson.dumps(one), one["time_unix_nano"], headers) for one in alerts]
         outputs.sort(key=lambda one: (one.time_unix_nano, one.key or "", one.value))
         if self.fold.watermark > before:

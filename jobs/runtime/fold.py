@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from infra.contract.offsets import Partition
+from infra.contract.versions import HEADER, upcast
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_placement import salted
 from jobs.runtime.shard_state import Input, Opener, Output
@@ -37,7 +38,7 @@ _OUTPUT = (
 def fold_partitions(
     frame: DataFrame, opener: Opener, caches: Caches = of_this_worker, written: Mapping[Partition, int] = {}
 ) -> DataFrame:
-    """Fold a stream of Kafka rows shard by shard; columns as in `_OUTPUT`.
+    """Fold a stream of Kafka rows, their headers included, shard by shard; columns as in `_OUTPUT`.
 
     What follows from records before the offsets `written` goes into the state alone: it was written before.
     """
@@ -54,10 +55,17 @@ def fold_topic(
 def _folded(frame: DataFrame, shards: "_Shards", shard: Column) -> DataFrame:
     timestamp = F.unix_millis("timestamp").alias("timestamp_ms")
     return (
-        frame.select(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value", timestamp)
+        frame.select(
+            *(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value", timestamp, _version())
+        )
         .groupBy(*KEY)
         .transformWithStateInPandas(shards, _OUTPUT, "append", "none")
     )
+
+
+def _version() -> Column:
+    """The version of a record, see `infra.contract.versions`."""
+    return F.get(F.filter("headers", lambda header: header["key"] == HEADER), F.lit(0))["value"].alias("version")
 
 
 class _Shards(StatefulProcessor):
@@ -78,8 +86,9 @@ class _Shards(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: object) -> Iterator[pd.DataFrame]:
         """All new records of a shard."""
         shard, records = int(key[0]), pd.concat(list(rows)).sort_values(["partition", "offset"], kind="stable")
-        lists = (records[name].tolist() for name in ("offset", "value", "partition", "timestamp_ms"))
-        batch = Input(records["topic"].iloc[0], shard, *lists)
+        offsets, partitions, times = (records[name].tolist() for name in ("offset", "partition", "timestamp_ms"))
+        values = list(map(upcast, records["value"], records["version"]))
+        batch = Input(records["topic"].iloc[0], shard, offsets, values, partitions, times)
         task, known = TaskContext.get(), self.version.get()
         assert task
         place = Place(task.getLocalProperty(_QUERY), batch.topic, shard)

@@ -12,14 +12,14 @@ import orjson
 from infra.contract.dead_letters import InvalidRecordError
 from infra.contract.inventory import DEPENDS_ON, MOST_DEPENDENCIES, PLACES, VALID_TO, WORKLOAD
 from infra.contract.schemas import LABELS
-from infra.contract.watermarks import OldRecordError, watermark_of
+from infra.contract.watermarks import watermark_of
 from jobs.runtime.shard_state import LATEST_MILLI, Message
 
 Record = dict[str, Any]
 T = TypeVar("T")
 
 NOT_JSON, NOT_EXPECTED, UNKNOWN_KIND = "not_json", "not_expected", "unknown_kind"
-AHEAD, LATE, OLD_RECORD = "ahead", "late", "old_record"
+AHEAD, LATE = "ahead", "late"
 
 NANO_PER_MILLI = 1_000_000
 LATEST_NANO = LATEST_MILLI * NANO_PER_MILLI
@@ -55,10 +55,7 @@ def watermark_in(record: Mapping[str, Any], message: Message) -> int | None:
     It can't be ahead of its own Kafka timestamp, which a broker keeps near its clock: one that was would make all
     events late until then, and what a fold writes would have a time that no broker takes.
     """
-    try:
-        watermark = watermark_of(record)
-    except OldRecordError as error:
-        raise InvalidRecordError(OLD_RECORD, str(error)) from None
+    watermark = watermark_of(record)
     if watermark is None:
         return None
     checked_time("watermark_unix_nano", watermark)

@@ -215,7 +215,7 @@ class Fold:
         if self.check:
             self.check(context, checkpoint)
         ((source, read),) = self.sources(job, context.topics).items()
-        rows = context.stream(source, read)
+        rows = context.stream(source, read, headers=True)
         fold = fold_topic if self.whole_topic else fold_partitions
         folded = fold(rows, self.opener(context.own, context.topics), written=checkpoint.written())
         names = {key: context.topics[key].name for key in job.writes}

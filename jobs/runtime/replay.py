@@ -101,7 +101,7 @@ def matching(rows: DataFrame, topics: Sequence[Topic], where: str) -> DataFrame:
     """
     meets, schema = check_condition(where, topics)
     record = F.from_json(F.col("value").cast("string"), schema)
-    always = F.col("record.watermark_unix_nano").isNotNull() | F.col("record.machine").contains("*")
+    always = F.col("key").isNull() | F.col("record.machine").contains("*")  # a watermark has no key
     return rows.withColumn("record", record).where(always | meets(F.col("record"))).select(*rows.columns)
 
 

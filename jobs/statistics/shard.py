@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from infra.contract.versions import version_header
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Output
 from jobs.statistics.catalogue import REFUSED, Form
@@ -29,7 +30,6 @@ from jobs.statistics.settings import Windows
 from jobs.statistics.state import State
 from jobs.statistics.windows.kind import Closed
 
-SCHEMA_VERSION = b"statistics/4"
 EARLY = "statistics.early"
 # Silent series are evicted when so many have gathered.
 IDLE_SERIES = 1024
@@ -64,7 +64,7 @@ class Shard:
     def _outputs(self, result: WindowResult, batch: Input) -> Iterator[Output]:
         """A window's record; several, if it is too large for one."""
         trace = f"{batch.topic}/{batch.shard}/{result.fact.first_offset}-{result.fact.last_offset}".encode()
-        headers = (("kappa.source", trace), ("kappa.schema", SCHEMA_VERSION))
+        headers = (("kappa.source", trace), version_header("statistics"))
         topic = EARLY if result.early else None
         for value in in_parts(result.json(), self.limits.record_bytes):
             yield Output(result.machine, value, result.time, headers, topic)

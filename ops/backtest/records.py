@@ -11,7 +11,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from connectors.kafka.offsets import Log
-from connectors.kafka.reader import read_topic
+from connectors.kafka.reader import read_topic, value_of
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
 from jobs.runtime.object_store import delta_options, plain_url
@@ -62,7 +62,7 @@ class KafkaRecords:
             return
         found = read_topic(self.bootstrap, self.topic, begin={(self.topic, partition): begin}, partitions=[partition])
         inside = takewhile(lambda message: (message.offset() or 0) < end, found)
-        yield from _batches(message.value() or b"" for message in inside)
+        yield from _batches(value_of(message) or b"" for message in inside)
 
 
 @dataclass(frozen=True)

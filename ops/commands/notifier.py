@@ -13,7 +13,7 @@ import orjson
 import typer
 from confluent_kafka import KafkaException
 
-from connectors.kafka.reader import read_topic
+from connectors.kafka.reader import read_topic, value_of
 from infra.contract.dead_letters import InvalidRecordError, Source
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
@@ -149,7 +149,7 @@ def _notice(routing: Routing, settings: Settings, *, example: bool) -> tuple[Not
 def _latest(routing: Routing, settings: Settings, topics: TopicMap) -> tuple[Notice, Source] | None:
     topic = topics[TOPIC].name
     try:
-        values = [message.value() or b"" for message in read_topic(settings.kafka_bootstrap, topic, TAIL)]
+        values = [value_of(message) or b"" for message in read_topic(settings.kafka_bootstrap, topic, TAIL)]
         whereabouts = _whereabouts(settings, topics) if values else example_places
     except KafkaException as error:
         raise UserError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from connectors.kafka.reader import read_topic
+from connectors.kafka.reader import read_topic, value_of
 from infra.contract.columnar import to_rows
 from infra.contract.topics import TopicMap
 from infra.contract.watermarks import is_watermark
@@ -183,6 +183,6 @@ def reader(bootstrap: str) -> Reader:
 
     def read(topic: str) -> Iterator[tuple[int, bytes]]:
         for message in read_topic(bootstrap, topic):
-            yield message.timestamp()[1], message.value() or b"null"
+            yield message.timestamp()[1], value_of(message) or b"null"
 
     return read

@@ -41,7 +41,10 @@ FIRST = 180_000_000  # window number
 WARM = 2 * SCALES[-1]  # windows
 COPIES = 10
 UNCOUNTED = 2  # batches in which the JVM compiles and all series are new
-SCHEMA = "topic string, partition int, offset long, value binary, timestamp timestamp"
+SCHEMA = (
+    "topic string, partition int, offset long, value binary, timestamp timestamp,"
+    " headers array<struct<key:string,value:binary>>"
+)
 app = typer.Typer(add_completion=False)
 
 

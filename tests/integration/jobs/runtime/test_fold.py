@@ -18,7 +18,10 @@ from jobs.runtime.state_cache import StateCache, of_this_worker
 from ops.savepoints.store import Store, copy_checkpoint
 from ops.state.state import OPERATOR, moved, partitions, shards
 
-ROWS = "topic string, partition int, offset long, value string, timestamp timestamp"
+ROWS = (
+    "topic string, partition int, offset long, value string, timestamp timestamp,"
+    " headers array<struct<key:string,value:binary>>"
+)
 TIME = datetime(2026, 1, 1, tzinfo=UTC)  # Kafka's
 SHARDS = (0, 3)
 NOTHING: dict = {}  # written before

@@ -18,7 +18,10 @@ from jobs.statistics.shard import EARLY, Shard
 
 NANO = 1_000_000_000
 SHARDS = (0, 3)
-ROWS = "topic string, partition int, offset long, value string, timestamp timestamp"
+ROWS = (
+    "topic string, partition int, offset long, value string, timestamp timestamp,"
+    " headers array<struct<key:string,value:binary>>"
+)
 TIME = datetime(2026, 1, 1, tzinfo=UTC)  # Kafka's
 
 

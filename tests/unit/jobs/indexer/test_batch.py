@@ -123,8 +123,8 @@ def test_a_rejected_record_fits_into_a_message():
     assert "machine" not in record
 
 
-def test_a_watermark_of_another_version_stops_nobody():
-    (batch,) = convert([message("novelties", 0, {"tick_unix_nano": 1})], KINDS)
+def test_a_watermark_is_no_document():
+    (batch,) = convert([message("novelties", 0, {"watermark_unix_nano": 1})], KINDS)
     assert (batch.documents, batch.faults) == ({}, [])
 
 

@@ -67,7 +67,6 @@ def test_what_is_older_than_the_watermark_is_passed_over(more):
         (record(point(1, 1), inventory={"role": 3}), "not_expected", "inventory: must be an object of texts"),
         (orjson.dumps({"watermark_unix_nano": "x"}), "not_expected", "watermark_unix_nano: must be a time"),
         (orjson.dumps({"watermark_unix_nano": 8 * 10**18}), "not_expected", "watermark_unix_nano: must be a time"),
-        (orjson.dumps({"tick_unix_nano": 1}), "old_record", "the topic holds watermark records of version 0.1.0"),
     ],
 )
 def test_what_cannot_be_used_is_a_dead_letter_and_the_rest_goes_on(wrong, code, reason):

@@ -1,8 +1,10 @@
 """The fold that Spark calls, with a state store of plain dictionaries in Spark's place."""
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import orjson
+import pandas as pd
 import pytest
 
 from jobs.runtime import shard_state
@@ -32,6 +34,19 @@ class Sum:
 
     def dump(self):
         return pack({"sum": self.sum, "always": "the same"}, {})
+
+
+class Recording:
+    """Gives the records that it is fed with."""
+
+    def __init__(self, parts):
+        pass
+
+    def feed(self, batch):
+        return [Output("key", value, offset) for offset, value in zip(batch.offsets, batch.values, strict=True)]
+
+    def dump(self):
+        return pack({}, {})
 
 
 class Stored:
@@ -134,3 +149,31 @@ def test_what_was_written_before_goes_into_the_state_alone(shards):
     assert fold(worker, 0, 1, 2) == []
     assert fold(worker, 2, 3, 4, 5, 6) == [15, 21]
     assert fold(worker, 6, 7) == [28]
+
+
+def test_records_of_former_versions_are_fed_as_this_version_writes_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "jobs.runtime.fold.TaskContext", SimpleNamespace(get=lambda: SimpleNamespace(getLocalProperty=str))
+    )
+    worker = _Shards(Recording, lambda: StateCache(tmp_path))
+    worker.version, worker.parts = Stored(), Stored()
+    spell = b'{"statistic":"spell"}'
+    versions = {
+        b'{"tick_unix_nano":5}': None,
+        spell: b"novelties/1",
+        spell + b" ": b"novelties/2",
+        b"{": b"novelties/1",
+    }
+    rows = pd.DataFrame(
+        {
+            "topic": "novelties",
+            "partition": 3,
+            "offset": range(4),
+            "value": versions.keys(),
+            "timestamp_ms": 1,
+            "version": versions.values(),
+        }
+    )
+    (frame,) = worker.handleInputRows((3, 0), [rows], None)
+    fed = [b'{"watermark_unix_nano":5}', b'{"statistic":"sustained_deviation"}', spell + b" ", b"{"]
+    assert frame["value"].tolist() == fed

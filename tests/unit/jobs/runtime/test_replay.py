@@ -11,10 +11,13 @@ KAFKA = (
 
 @pytest.fixture
 def rows(spark):
-    """A topic's records as Kafka's rows: (topic, partition, offset, value)."""
+    """A topic's records as Kafka's rows: (topic, partition, offset, value), watermarks without a key."""
 
     def rows(*records):
-        full = [(None, value, topic, partition, offset, None) for topic, partition, offset, value in records]
+        full = [
+            (None if b"watermark" in value else b"k", value, topic, partition, offset, None)
+            for topic, partition, offset, value in records
+        ]
         return spark.createDataFrame(full, KAFKA)
 
     return rows

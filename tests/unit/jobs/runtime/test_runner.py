@@ -122,10 +122,9 @@ def test_progress_that_does_not_fit_is_for_a_person_to_mend():
 # The gate
 
 
-@pytest.mark.parametrize("kind", ["infra.contract.watermarks.OldRecordError", "infra.errors.UserError"])
-def test_what_a_fold_refuses_is_for_a_person_to_mend(kind):
+def test_what_a_fold_refuses_is_for_a_person_to_mend():
     """What it raises in a Python worker comes back as a part of the text of Spark's error."""
-    text = f"PythonException: Traceback ...\n{kind}: do this\n at org.apache.spark..."
+    text = "PythonException: Traceback ...\ninfra.errors.UserError: do this\n at org.apache.spark..."
     with pytest.raises(UserError, match=r"^statistics: do this$"):
         ProgressWatch(Gate()).check("statistics", Query(failure=RuntimeError(text)))
 

@@ -739,7 +739,6 @@ WRONG = {
         orjson.dumps({"watermark_unix_nano": 2**62 * 2}),
         orjson.dumps({"watermark_unix_nano": 1.5}),
     ],
-    "old_record": [orjson.dumps({"tick_unix_nano": 1})],
 }
 
 

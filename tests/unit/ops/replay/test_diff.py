@@ -68,7 +68,7 @@ def test_watermarks_and_places_in_derived_topics_are_the_paces_business(compare)
     held = {
         "statistics": [one, {"watermark_unix_nano": 1}],
         "statistics.v2": [other],
-        "events": [{"tick_unix_nano": 1}],
+        "events": [{"watermark_unix_nano": 1}],
         "events.v2": [],
     }
     assert diff(topics, lambda topic: [(0, orjson.dumps(r)) for r in held[topic]]).is_empty
