@@ -1,13 +1,12 @@
 """Where the log begins and ends, and how far a job has read it."""
 
-import threading
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.kafka.access import partitions_of
-from connectors.kafka.client import READER, fetch_committed, make_admin, make_consumer, open_consumer
+from connectors.kafka.client import READER, fetch_committed, make_admin, open_consumer
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets, Partition
@@ -87,28 +86,6 @@ class Log:
                 newest = max(newest or 0, message.timestamp()[1])
             offset = max(offset, consumer.position([TopicPartition(*partition)])[0].offset)
         return newest
-
-
-class Groups:
-    """Asks for the offsets of consumer groups again and again: each has a client that stays, until the process ends."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._connection = client_config(bootstrap)
-        self._consumers: dict[str, Consumer] = {}
-        self._lock = threading.Lock()
-
-    @_patient
-    def committed(self, group: str, partitions: Iterable[Partition]) -> Offsets:
-        """As Log.committed gives them. Raises KafkaException if the brokers don't answer."""
-        found = fetch_committed(self._consumer(group), [TopicPartition(*partition) for partition in partitions])
-        return {(at.topic, at.partition): max(0, at.offset) for at in found}
-
-    def _consumer(self, group: str) -> Consumer:
-        with self._lock:
-            if group not in self._consumers:
-                settings = {"isolation.level": "read_uncommitted", "log_level": 0}
-                self._consumers[group] = make_consumer(self._connection, group, settings)
-            return self._consumers[group]
 
 
 def missing(offsets: Mapping[Partition, int], ends: Mapping[Partition, int]) -> int:

@@ -5,17 +5,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import orjson
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.kafka.client import Connection, fetch_committed, make_admin, make_consumer
+from connectors.kafka.client import Connection, make_admin
+from connectors.kafka.groups import Groups
 from connectors.kafka.reader import value_of
 from infra.contract.offsets import Offsets, Partition
 
@@ -23,15 +17,11 @@ SECONDS = 30.0
 BACK = 20  # offsets before a position among which a watermark is looked for; some are transactions' markers
 FETCH_BYTES = 65_536  # of a partition; a broker gives at least one batch of records
 
-
 _CONSUMER = {
-    # With the other isolation it would wait for group offsets that an open transaction holds.
-    "isolation.level": "read_uncommitted",
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "fetch.message.max.bytes": FETCH_BYTES,
     "queued.max.messages.kbytes": 1024,
-    "log_level": 0,
 }
 
 
@@ -70,14 +60,12 @@ class Standings:
     """Asks a broker where groups stand. Only `look` may be called by several threads at once. Close it."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
         self._admin: AdminClient = make_admin(connection, {"log_level": 0})
-        self._consumers: dict[str, Consumer] = {}  # of each group that was asked for; they never join it
+        self._groups = Groups(connection, _CONSUMER)
 
     def close(self) -> None:
         """Leave the broker."""
-        for consumer in self._consumers.values():
-            consumer.close()
+        self._groups.close()
 
     def look(self, group: str, topics: Iterable[str], begin: Mapping[Partition, int] = {}) -> dict[Partition, Standing]:
         """Where a group stands in each partition; those whose leader doesn't answer are left out.
@@ -90,7 +78,7 @@ class Standings:
         places = [(topic, number) for topic in topics if topic in known for number in known[topic].partitions]
         ends = self._offsets(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
         starts = self._offsets(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-        committed = self._committed(group, places)
+        committed = self._groups.committed(group, places)
         positions = {**starts, **begin, **committed}
         return {
             place: Standing(positions[place], starts[place], ends[place], has_committed=place in committed)
@@ -107,7 +95,7 @@ class Standings:
             for place, one in standings.items()
             if one.lag or (place[0] in watermarked and one.end > one.start)
         }
-        found, consumer = dict(standings), self._consumer(group)
+        found, consumer = dict(standings), self._groups.consumer(group)
         assigned = [TopicPartition(*place, offset) for place, offset in wanted.items()]
         consumer.assign(assigned)
         consumer.resume(assigned)  # the last time each was paused, which outlasts an assignment
@@ -154,18 +142,6 @@ class Standings:
                 if error.args[0].code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}:
                     raise
         return found
-
-    def _committed(self, group: str, places: Collection[Partition]) -> Offsets:
-        if not places:
-            return {}
-        # Not the admin client's call: on a broker that knows no group yet, it waits in vain.
-        found = fetch_committed(self._consumer(group), [TopicPartition(*place) for place in places])
-        return {(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
-
-    def _consumer(self, group: str) -> Consumer:
-        if group not in self._consumers:
-            self._consumers[group] = make_consumer(self._connection, group, _CONSUMER)
-        return self._consumers[group]
 
 
 def _watermark(message: Message) -> int | None:

@@ -8,7 +8,9 @@ from functools import cached_property, partial
 from shlex import quote
 from typing import Any
 
-from connectors.kafka.offsets import Groups, Log, missing
+from connectors.kafka.groups import Groups
+from connectors.kafka.offsets import Log, missing
+from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
@@ -59,7 +61,7 @@ class Sources:
         self._paces: dict[str, Pace] = defaultdict(Pace)
         self._asking = threading.BoundedSemaphore(MOST_QUERIES)
         self._log = Log(settings.kafka_bootstrap)
-        self._groups, self._topics = Groups(settings.kafka_bootstrap), UnchangedTopics(self._log)
+        self._groups, self._topics = Groups(client_config(settings.kafka_bootstrap)), UnchangedTopics(self._log)
 
     def lags(self) -> dict[str, int]:
         """Records that each query of the running jobs has not read yet, by the query's name."""
@@ -180,4 +182,4 @@ class Sources:
 
 def _unread(committed: Offsets, starts: Offsets, ends: Offsets) -> int:
     """How many offsets that retention has left lie before the ends."""
-    return missing({at: max(offset, starts[at]) for at, offset in committed.items()}, ends)
+    return missing({at: max(start, committed.get(at, start)) for at, start in starts.items()}, ends)
