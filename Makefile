@@ -96,6 +96,10 @@ test-chaos: setup $(MOTO)/.installed ## Kill everything at random moments and co
 test-object-store: setup $(MOTO)/.installed ## Keep checkpoints and tables in S3, which is slow, throttles and is gone for a minute, while jobs are killed: build/chaos.json, 20 minutes
 	$(BIN)/pytest tests/object_store tests/chaos -k object_store --timeout 2400 $(TEST_ARGS)
 
+.PHONY: test-soak
+test-soak: setup ## Lead the whole chain through thirty days of event time in two hours, a kill every five minutes: nothing lost, nothing grows: build/soak.json
+	$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
 .PHONY: test-copies
 test-copies: setup ## Start second copies of jobs at 100 random moments: always one at work, nothing lost or doubled: build/copies.json, over an hour
 	KAPPA_COPIES_STARTS=$${KAPPA_COPIES_STARTS:-100} KAPPA_COPIES_JOBS=$${KAPPA_COPIES_JOBS:-enrichment,statistics,detector,archive} \
