@@ -192,6 +192,10 @@ sbom: setup ## Write bills of materials in CycloneDX's JSON: build/sbom/kappa.js
 bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine
 	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
 
+.PHONY: bench-latency
+bench-latency: setup ## Measure how late events, statistics and novelties are with the shipped defaults: build/latency.json, 45 minutes
+	$(BIN)/python -m tests.bench.latency $(BENCH_ARGS)
+
 .PHONY: bench-scaling
 bench-scaling: setup ## Measure what an event costs each stage as machines, partitions, cores and windows become more; report in build/scaling.json
 	$(BIN)/python -m tests.bench.chain.scaling $(BENCH_ARGS)

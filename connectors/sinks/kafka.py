@@ -20,7 +20,7 @@ import json
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -36,12 +36,13 @@ from connectors.kafka.markers import (
 
 # What a frame must have. `partition` null: by the key's hash, as Java's clients do. `headers` is Kafka's own form.
 COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
-# Where a row came from: optional; WriteSummary.source_timestamps says how far each source partition has come.
-SOURCE_COLUMNS = ("source_topic", "source_partition", "source_timestamp_ms")
+# Where a row came from: optional; a row of several records has the times of the oldest and the newest of them.
+# WriteSummary.sources says how far each source partition has come.
+SOURCE_COLUMNS = ("source_topic", "source_partition", "source_oldest_ms", "source_newest_ms")
 # What is to be counted of a row, or null: optional; WriteSummary.rows_by_note has the counts.
 NOTE = "note"
 
-_OPTIONAL = {**dict(zip(SOURCE_COLUMNS, ("string", "int", "long"), strict=True)), NOTE: "string"}
+_OPTIONAL = {**dict(zip(SOURCE_COLUMNS, ("string", "int", "long", "long"), strict=True)), NOTE: "string"}
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,21 @@ class SinkSettings(ProgressSettings):
         return consumer, producer, self.query, self.group, self.run, self.progress_topic, timeout
 
 
+class Span(NamedTuple):
+    """Kafka timestamps of what was read of a partition, in ms."""
+
+    oldest: int
+    newest: int
+
+
 @dataclass(frozen=True)
 class WriteSummary:
-    """What a micro-batch wrote: rows, tasks that an earlier attempt had done, newest time of each source partition."""
+    """What a micro-batch wrote: rows, tasks that an earlier attempt had done, what was read of source partitions."""
 
     rows_by_topic: dict[str, int]
     rows_by_note: dict[str, int]
     skipped_tasks: int
-    source_timestamps: dict[tuple[str, int], int]
+    sources: dict[tuple[str, int], Span]
 
 
 class TransactionalSink:
@@ -149,13 +157,14 @@ class TransactionalSink:
 def _summary(results: list[dict[str, Any]]) -> WriteSummary:
     rows: Counter[str] = Counter()
     notes: Counter[str] = Counter()
-    newest: dict[tuple[str, int], int] = {}
+    sources: dict[tuple[str, int], Span] = {}
     for result in results:
         rows.update(result["rows"])
         notes.update(result["notes"])
-        for topic, partition, timestamp in result["sources"]:
-            newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
-    return WriteSummary(dict(rows), dict(notes), sum(result["skipped"] for result in results), newest)
+        for topic, partition, oldest, newest in result["sources"]:
+            known = sources.get((topic, partition), Span(oldest, newest))
+            sources[topic, partition] = Span(min(oldest, known.oldest), max(newest, known.newest))
+    return WriteSummary(dict(rows), dict(notes), sum(result["skipped"] for result in results), sources)
 
 
 def in_order(frame: DataFrame) -> DataFrame:

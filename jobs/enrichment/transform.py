@@ -219,9 +219,11 @@ def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[
         F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
         F.array(_header("kappa.source", source), _header(schema, F.lit(version))).alias("headers"),
-        F.col("topic").alias("source_topic"),
+        # A retried dead letter is older than what its partition is at.
+        F.when(F.col("retried").isNull(), F.col("topic")).alias("source_topic"),
         F.col("partition").alias("source_partition"),
-        F.unix_millis("newest").alias("source_timestamp_ms"),
+        F.unix_millis("timestamp").alias("source_oldest_ms"),
+        F.unix_millis("newest").alias("source_newest_ms"),
         F.when(is_rejected, F.col("verdict")).when(F.col("cut"), CUT).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
     )
 

@@ -24,6 +24,11 @@ BATCH_SECONDS = Histogram(
     "kappa_batch_seconds", "Duration of a micro-batch", _LABELS, buckets=(0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 )
 EVENT_TIME = Gauge("kappa_event_time_seconds", "Completed event time, Unix seconds: the job's last watermark", ("job",))
+WATERMARK_MARGIN = Gauge(
+    "kappa_watermark_margin_seconds",
+    "What watermarks leave for the skew of brokers' clocks, by what was measured",
+    ("job",),
+)
 EVENT_TIME_LAG = Gauge("kappa_event_time_lag_seconds", "Wall clock minus completed event time", ("job",))
 STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store; a row is a packed part of a shard", _LABELS)
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)

@@ -1,5 +1,7 @@
 """Runs a streaming query: its sink writes each micro-batch, then the micro-batch is committed."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -7,8 +9,8 @@ from connectors.kafka.client import make_admin
 from connectors.kafka.offsets import latest_offsets
 from connectors.kafka.security import client_config
 from connectors.kafka.transactions import Row
-from connectors.sinks.kafka import SinkSettings
-from infra.contract.offsets import Offsets
+from connectors.sinks.kafka import SinkSettings, Span
+from infra.contract.offsets import Offsets, Partition
 from infra.contract.topics import Topic
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint
@@ -76,7 +78,7 @@ class BatchWriter:
         summary = self.sink.write(self.query.each_batch(frame) if self.query.each_batch else frame, batch_id)
         reach("written")
         end = self.checkpoint.end_offsets(batch_id)
-        watermarks = self.watermarks.after(end, summary.source_timestamps) if self.watermarks else ()
+        watermarks = self.watermarks.after(end, summary.sources) if self.watermarks else ()
         self.committer.commit(batch_id, end, watermarks)
         reach("committed")
         metrics.observe_write(self.query.job, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
@@ -103,14 +105,15 @@ class WatermarkWriter:
         self.replay = context.settings.replay
         self.tracker = WatermarkTracker(lateness_by_topic(context.topics))
 
-    def after(self, end: Offsets, newest: Offsets) -> list[Row]:
+    def after(self, end: Offsets, read: Mapping[Partition, Span]) -> list[Row]:
         """The watermark records after a micro-batch that ends at the offsets `end`; none if the watermark hasn't moved.
 
-        `newest` is the newest Kafka timestamp, ms, that the micro-batch read of each partition.
+        `read` has the Kafka timestamps, ms, of what the micro-batch read of each partition.
         """
         latest = latest_offsets(self.admin, end)
-        watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), newest)
+        watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), read)
         if watermark is None:
             return []
         metrics.observe_watermark(self.job, watermark)
+        metrics.WATERMARK_MARGIN.labels(self.job).set(self.tracker.skew.margin_ms / 1000)
         return watermark_records(self.topic, watermark)

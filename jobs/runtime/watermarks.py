@@ -4,17 +4,50 @@ A *watermark record* in a partition of a derived topic promises that no event ea
 downstream close windows by these records alone, so they decide alike in each replay.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connectors.kafka.reader import read_records
 from connectors.kafka.transactions import Row
+from connectors.sinks.kafka import Span
 from infra.contract.offsets import Offsets, Partition
 from infra.contract.topics import Topic, TopicMap
 from infra.contract.watermarks import watermark_of, watermark_value
 
-# Brokers' clocks differ, and a replicated record is seen later than it was stamped: by at most this much together.
-WATERMARK_MARGIN_MS = 5_000
+# The margin, in ms: at first, and at most; and where all records come in the order of their timestamps.
+LARGEST_MARGIN_MS, LEAST_MARGIN_MS = 5_000, 500
+ENOUGH = 100  # times that a partition was read on
+REMEMBERED_MS = 3_600_000
+_STEP_MS = 60_000  # for so long only the largest skew is remembered
+
+
+class Skew:
+    """By how much records were older than what was expected of their partition, over the last hour of Kafka time.
+
+    Brokers' clocks differ, and a replicated record is seen later than it was stamped.
+    """
+
+    def __init__(self) -> None:
+        self._steps: deque[tuple[int, int, int]] = deque()  # number, times observed, largest skew in ms
+
+    def observe(self, expected_ms: int, oldest_ms: int) -> None:
+        """Take what came of a partition of which records from the Kafka time `expected_ms` on were expected."""
+        number, skew_ms = expected_ms // _STEP_MS, max(0, expected_ms - oldest_ms)
+        times, largest = 0, 0
+        if self._steps and self._steps[-1][0] >= number:
+            number, times, largest = self._steps.pop()
+        self._steps.append((number, times + 1, max(largest, skew_ms)))
+        while self._steps[0][0] < number - REMEMBERED_MS // _STEP_MS:
+            self._steps.popleft()
+
+    @property
+    def margin_ms(self) -> int:
+        """What a watermark must leave for records that are still to come: twice the largest skew, and a little."""
+        if sum(times for _, times, _ in self._steps) < ENOUGH:
+            return LARGEST_MARGIN_MS
+        largest = max(skew for _, _, skew in self._steps)
+        return min(LARGEST_MARGIN_MS, LEAST_MARGIN_MS + 2 * largest)
 
 
 @dataclass
@@ -23,20 +56,23 @@ class WatermarkTracker:
 
     An event that is older than its Kafka timestamp by more than its topic's lateness doesn't pass enrichment. So a
     partition that was read up to Kafka time K can bring no event before K - lateness. A partition that was read to its
-    end can only bring records stamped after those already read elsewhere, so it doesn't hold the others back.
+    end can only bring records stamped after those already read elsewhere, but for the skew: so it doesn't hold the
+    others back.
     """
 
     lateness_ms: Mapping[str, int]  # by topic
     newest: dict[Partition, int] = field(default_factory=dict)  # newest Kafka timestamp, ms, by partition
     watermark_ms: int = 0
+    skew: Skew = field(default_factory=Skew)
+    _expected: dict[Partition, int] = field(default_factory=dict)  # the oldest Kafka timestamp that may still come, ms
 
-    def advance(self, end: Offsets, latest: Offsets, newest: Mapping[Partition, int]) -> int | None:
+    def advance(self, end: Offsets, latest: Offsets, read: Mapping[Partition, Span]) -> int | None:
         """The new watermark in ms, or None if event time has not moved.
 
-        `end` is where the batch ended, `latest` the ends of the partitions after it was planned.
+        `end` is where the batch ended, `latest` the ends of the partitions after it was planned, `read` the Kafka
+        timestamps of what it read.
         """
-        for partition, timestamp in newest.items():
-            self.newest[partition] = max(timestamp, self.newest.get(partition, timestamp))
+        self._observe(read)
         if not self.newest:
             return None
         # Retried records are older than the watermarks and say so (`retried`): their topic holds nothing back.
@@ -45,15 +81,19 @@ class WatermarkTracker:
         if behind - self.newest.keys():
             return None  # one that has not been seen since the start: nobody knows where it stands
         frontier = max(self.newest.values())
-        bounds = [
-            (self.newest[partition] if partition in behind else frontier) - self.lateness_ms[partition[0]]
-            for partition in end
-        ]
-        watermark = min(bounds) - WATERMARK_MARGIN_MS
+        self._expected = {place: self.newest[place] if place in behind else frontier for place in end}
+        bounds = [expected - self.lateness_ms[topic] for (topic, _), expected in self._expected.items()]
+        watermark = min(bounds) - self.skew.margin_ms
         if watermark <= self.watermark_ms:
             return None
         self.watermark_ms = watermark
         return watermark
+
+    def _observe(self, read: Mapping[Partition, Span]) -> None:
+        for partition, (oldest, newest) in read.items():
+            self.newest[partition] = max(newest, self.newest.get(partition, newest))
+            if (expected := self._expected.get(partition)) is not None:
+                self.skew.observe(expected, oldest)
 
 
 def watermark_records(topic: Topic, watermark_ms: int) -> list[Row]:

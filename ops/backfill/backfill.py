@@ -25,6 +25,7 @@ from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
 from connectors.kafka.partitioner import partition_of, partitions_of
 from connectors.sinks.delta import append
+from connectors.sinks.kafka import Span
 from infra.contract.offsets import Partition, StoredOffsets
 from infra.contract.topics import Topic, TopicMap
 from jobs.archive.tables import Table, tables
@@ -158,10 +159,11 @@ class Backfill:
 
     def _watermark(self, step: int, before: Note, enriched: DataFrame) -> tuple[int | None, WatermarkTracker]:
         read = enriched.where("source_topic is not null").groupBy("source_topic", "source_partition")
-        newest = {(row[0], row[1]): row[2] for row in read.agg(F.max("source_timestamp_ms")).collect()}
+        times = read.agg(F.min("source_oldest_ms"), F.max("source_newest_ms")).collect()
+        spans = {(row[0], row[1]): Span(row[2], row[3]) for row in times}
         tracker = WatermarkTracker(lateness_by_topic(self.topics), dict(before.newest), before.watermark_ms)
         end, latest = (self.nothing | self.plan.bounds[at] for at in (step + 1, -1))
-        return tracker.advance(end, latest, newest), tracker
+        return tracker.advance(end, latest, spans), tracker
 
     def _folded(self, step: int, read: "list[_Part]", ends: Counter[Partition]) -> "_Part":
         """What the folds make of the records of each shard."""

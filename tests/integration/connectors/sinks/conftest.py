@@ -14,7 +14,7 @@ from connectors.sinks.kafka import SinkSettings
 SCHEMA = (
     "topic string, partition int, key string, value string, timestamp_ms long, "
     "headers array<struct<key: string, value: binary>>, "
-    "source_topic string, source_partition int, source_timestamp_ms long, note string"
+    "source_topic string, source_partition int, source_oldest_ms long, source_newest_ms long, note string"
 )
 
 
@@ -54,7 +54,8 @@ class Scene:
             "headers": [{"key": "kappa.source", "value": f"in/{number % 3}/{number}".encode()}],
             "source_topic": "in",
             "source_partition": number % 3,
-            "source_timestamp_ms": 5_000 + number,
+            "source_oldest_ms": 4_000 + number,
+            "source_newest_ms": 5_000 + number,
             "note": "fifth" if number % 5 == 0 else None,
         }
         return row | changes

@@ -35,7 +35,7 @@ def test_records_are_readable_once_with_key_time_and_headers(scene):
     assert summary.rows_by_topic == {scene.topic: 100}
     assert summary.rows_by_note == {"fifth": 20}
     assert summary.skipped_tasks == 0
-    assert summary.source_timestamps == {("in", 0): 5_099, ("in", 1): 5_097, ("in", 2): 5_098}
+    assert summary.sources == {("in", 0): (4_000, 5_099), ("in", 1): (4_001, 5_097), ("in", 2): (4_002, 5_098)}
 
 
 def test_a_key_keeps_its_partition_and_its_order_of_time(scene):
@@ -77,7 +77,7 @@ def test_the_same_batch_again_is_skipped_and_still_tells_its_sources(scene):
 
     assert scene.values() == expected(rows)
     assert again.skipped_tasks == 3
-    assert again.source_timestamps == first.source_timestamps
+    assert again.sources == first.sources
 
 
 def test_batches_follow_each_other_through_one_sink_and_through_a_new_one(scene):

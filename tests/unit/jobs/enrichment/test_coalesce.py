@@ -71,7 +71,8 @@ def test_a_machines_single_events_become_one_record(run):
     }
     assert {h.key: bytes(h.value) for h in row.headers}["kappa.source"] == b"telemetry.lines/0/3-9"
     # The record has the time of its first source, as latency is counted from there; event time moves with the newest.
-    assert (row.timestamp_ms, row.source_timestamp_ms) == (NOW // 1_000_000, NOW // 1_000_000 + 2_000)
+    assert (row.timestamp_ms, row.source_oldest_ms) == (NOW // 1_000_000, NOW // 1_000_000)
+    assert row.source_newest_ms == NOW // 1_000_000 + 2_000
     assert record["events"] == {
         "time_unix_nano": [NOW, NOW, NOW + NANO],
         "value": [1, 2, 3],

@@ -104,7 +104,7 @@ def test_a_good_batch_becomes_one_record_of_its_machine(run):
         "kappa.source": b"telemetry.otlp.metrics/2/7",
         "kappa.schema": b"events/3",
     }
-    assert (row.source_topic, row.source_partition, row.source_timestamp_ms) == (TOPIC, 2, NOW // 1_000_000)
+    assert (row.source_topic, row.source_partition, row.source_newest_ms) == (TOPIC, 2, NOW // 1_000_000)
     assert record == {
         "id": "telemetry.otlp.metrics-2-7-0",
         "machine": "vm-1",

@@ -6,8 +6,18 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.sinks.kafka import Span
 from infra.contract.topics import load_topics
-from jobs.runtime.watermarks import WATERMARK_MARGIN_MS, WatermarkTracker, lateness_by_topic, watermark_records
+from jobs.runtime.watermarks import (
+    ENOUGH,
+    LARGEST_MARGIN_MS,
+    LEAST_MARGIN_MS,
+    REMEMBERED_MS,
+    Skew,
+    WatermarkTracker,
+    lateness_by_topic,
+    watermark_records,
+)
 
 LATENESS = 20_000
 A, B = ("metrics", 0), ("metrics", 1)
@@ -18,37 +28,44 @@ def watermark_tracker():
 
 
 def watermark_at(timestamp, lateness=LATENESS):
-    return timestamp - lateness - WATERMARK_MARGIN_MS
+    return timestamp - lateness - LARGEST_MARGIN_MS
+
+
+def at(times):
+    """One record of each partition at its time."""
+    return {partition: Span(time, time) for partition, time in times.items()}
 
 
 def test_a_partition_read_to_its_end_watermarks_its_lateness_behind_its_newest_record():
-    assert watermark_tracker().advance({A: 10}, {A: 10}, {A: 100_000}) == watermark_at(100_000)
+    assert watermark_tracker().advance({A: 10}, {A: 10}, at({A: 100_000})) == watermark_at(100_000)
 
 
 def test_a_watermark_is_told_once():
     one = watermark_tracker()
-    one.advance({A: 10}, {A: 10}, {A: 100_000})
-    assert one.advance({A: 11}, {A: 11}, {A: 100_000}) is None
-    assert one.advance({A: 12}, {A: 12}, {A: 100_001}) == watermark_at(100_001)
+    one.advance({A: 10}, {A: 10}, at({A: 100_000}))
+    assert one.advance({A: 11}, {A: 11}, at({A: 100_000})) is None
+    assert one.advance({A: 12}, {A: 12}, at({A: 100_001})) == watermark_at(100_001)
 
 
 def test_a_partition_that_is_behind_holds_the_watermark_where_it_stands():
-    assert watermark_tracker().advance({A: 10, B: 10}, {A: 10, B: 99}, {A: 100_000, B: 60_000}) == watermark_at(60_000)
+    assert watermark_tracker().advance({A: 10, B: 10}, {A: 10, B: 99}, at({A: 100_000, B: 60_000})) == watermark_at(
+        60_000
+    )
 
 
 def test_an_idle_partition_holds_nothing_back():
     one = watermark_tracker()
-    one.advance({A: 10, B: 10}, {A: 10, B: 10}, {A: 100_000, B: 60_000})
-    assert one.advance({A: 20, B: 10}, {A: 20, B: 10}, {A: 300_000}) == watermark_at(300_000)
+    one.advance({A: 10, B: 10}, {A: 10, B: 10}, at({A: 100_000, B: 60_000}))
+    assert one.advance({A: 20, B: 10}, {A: 20, B: 10}, at({A: 300_000})) == watermark_at(300_000)
 
 
 def test_a_partition_that_never_had_a_record_holds_nothing_back():
-    assert watermark_tracker().advance({A: 10, B: 0}, {A: 10, B: 0}, {A: 100_000}) == watermark_at(100_000)
+    assert watermark_tracker().advance({A: 10, B: 0}, {A: 10, B: 0}, at({A: 100_000})) == watermark_at(100_000)
 
 
 def test_records_that_came_since_to_a_partition_not_yet_seen_hold_every_watermark():
     """After a restart nobody knows how old they are."""
-    assert watermark_tracker().advance({A: 10, B: 0}, {A: 10, B: 1}, {A: 100_000}) is None
+    assert watermark_tracker().advance({A: 10, B: 0}, {A: 10, B: 1}, at({A: 100_000})) is None
 
 
 def test_without_a_record_there_is_no_watermark():
@@ -57,17 +74,62 @@ def test_without_a_record_there_is_no_watermark():
 
 def test_each_topic_has_its_own_lateness():
     logs = ("logs", 0)
-    assert watermark_tracker().advance({logs: 1}, {logs: 1}, {logs: 100_000}) == watermark_at(100_000, lateness=5_000)
-    assert watermark_tracker().advance({A: 9, logs: 1}, {A: 9, logs: 1}, {A: 100_000, logs: 100_000}) == watermark_at(
-        100_000
+    assert watermark_tracker().advance({logs: 1}, {logs: 1}, at({logs: 100_000})) == watermark_at(
+        100_000, lateness=5_000
     )
+    assert watermark_tracker().advance(
+        {A: 9, logs: 1}, {A: 9, logs: 1}, at({A: 100_000, logs: 100_000})
+    ) == watermark_at(100_000)
 
 
 def test_an_earlier_record_does_not_take_a_watermark_back():
     one = watermark_tracker()
-    one.advance({A: 10}, {A: 10}, {A: 100_000})
-    assert one.advance({A: 11}, {A: 12}, {A: 99_000}) is None
+    one.advance({A: 10}, {A: 10}, at({A: 100_000}))
+    assert one.advance({A: 11}, {A: 12}, at({A: 99_000})) is None
     assert one.watermark_ms == watermark_at(100_000)
+
+
+def read_alternately(one, times, skew):
+    """Both partitions are read to their ends each second; B's records are stamped earlier than A's by the skew."""
+    for second in range(times):
+        now, end = 1_000_000 + second * 1_000, {A: second, B: second}
+        one.advance(end, end, at({A: now}))
+        one.advance(end, end, at({B: now - skew}))
+    return one
+
+
+def test_records_in_the_order_of_their_timestamps_leave_the_least_margin():
+    one = read_alternately(watermark_tracker(), ENOUGH, skew=0)
+    assert one.skew.margin_ms == LEAST_MARGIN_MS
+    assert one.advance({A: 999}, {A: 999}, at({A: 9_000_000})) == 9_000_000 - LATENESS - LEAST_MARGIN_MS
+
+
+def test_the_margin_is_twice_the_skew_that_was_measured_but_no_more_than_the_largest():
+    assert read_alternately(watermark_tracker(), ENOUGH, skew=300).skew.margin_ms == LEAST_MARGIN_MS + 600
+    assert read_alternately(watermark_tracker(), ENOUGH, skew=60_000).skew.margin_ms == LARGEST_MARGIN_MS
+
+
+def test_until_the_skew_was_measured_often_the_margin_is_the_largest():
+    assert read_alternately(watermark_tracker(), ENOUGH // 4, skew=0).skew.margin_ms == LARGEST_MARGIN_MS
+
+
+def test_a_partition_of_a_backlog_is_measured_by_itself():
+    """It may be as far behind the others as it likes."""
+    one = watermark_tracker()
+    for second in range(ENOUGH):
+        end, latest = {A: second, B: second}, {A: second, B: 10**6}
+        one.advance(end, latest, at({A: 1_000_000 + second, B: 500_000 + second - 200 * (second % 2)}))
+    assert one.skew.margin_ms == LEAST_MARGIN_MS + 2 * 199
+
+
+def test_a_skew_is_forgotten_after_an_hour():
+    skew = Skew()
+    skew.observe(1_000, 100)
+    for _ in range(ENOUGH):
+        skew.observe(REMEMBERED_MS, REMEMBERED_MS)
+    assert skew.margin_ms == LEAST_MARGIN_MS + 1_800
+    skew.observe(REMEMBERED_MS + 120_000, REMEMBERED_MS + 120_000)
+    assert skew.margin_ms == LEAST_MARGIN_MS
 
 
 @dataclass(frozen=True)
@@ -125,8 +187,8 @@ def run_step(log, ticking, step):
     end = log.ends(log.read)
     log.append(step.appended_meanwhile)
     latest = log.ends([len(partition) for partition in log.partitions])
-    newest = {partition: max(stamp for stamp, _ in records) for partition, records in batch.items()}
-    return ticking.advance(end, latest, newest)
+    read = {partition: Span(records[0][0], records[-1][0]) for partition, records in batch.items()}
+    return ticking.advance(end, latest, read)
 
 
 @given(steps, appends, st.booleans())

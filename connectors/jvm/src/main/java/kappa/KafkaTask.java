@@ -79,7 +79,7 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
    * Write the rows of `frame` (the columns of kafka.py's `in_order`) as batch `batch`.
    *
    * @return what each task did: JSON with `skipped`, `rows` by topic, `notes` by text, `sources` as (topic, partition,
-   *     newest timestamp in ms)
+   *     oldest and newest timestamp in ms)
    */
   public static List<String> write(Dataset<?> frame, Settings settings, long batch, int tasks) {
     QueryExecution execution = frame.queryExecution();
@@ -138,7 +138,7 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   /** Places of the columns. */
   private static final class Column {
     static final int TOPIC = 0, PARTITION = 1, KEY = 2, VALUE = 3, TIMESTAMP = 4, HEADERS = 5;
-    static final int SOURCE_TOPIC = 6, SOURCE_PARTITION = 7, SOURCE_TIMESTAMP = 8, NOTE = 9;
+    static final int SOURCE_TOPIC = 6, SOURCE_PARTITION = 7, SOURCE_OLDEST = 8, SOURCE_NEWEST = 9, NOTE = 10;
   }
 
   /** How far this slot has come: `done` batches, the last of them for the checkpoint `run`, in `tasks` tasks. */
@@ -268,13 +268,13 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
     }
   }
 
-  /** What went through a task: rows by topic and by note, and the newest timestamp of each source partition. */
+  /** What went through a task: rows by topic and by note, and the times of each source partition. */
   private static final class Seen {
-    private static final long[] NONE = {};
+    private static final Span[] NONE = {};
 
     private final Map<UTF8String, long[]> rows = new HashMap<>();
     private final Map<UTF8String, long[]> notes = new HashMap<>();
-    private final Map<UTF8String, long[]> newest = new HashMap<>(); // by partition
+    private final Map<UTF8String, Span[]> sources = new HashMap<>(); // by partition; null where nothing was read
 
     void note(InternalRow row) {
       count(rows, row.getUTF8String(Column.TOPIC));
@@ -285,7 +285,8 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
         noteSource(
             row.getUTF8String(Column.SOURCE_TOPIC),
             row.getInt(Column.SOURCE_PARTITION),
-            row.getLong(Column.SOURCE_TIMESTAMP));
+            row.getLong(Column.SOURCE_OLDEST),
+            row.getLong(Column.SOURCE_NEWEST));
       }
     }
 
@@ -300,13 +301,26 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
       }
     }
 
-    private void noteSource(UTF8String topic, int partition, long timestamp) {
-      long[] known = newest.getOrDefault(topic, NONE);
+    private void noteSource(UTF8String topic, int partition, long oldest, long newest) {
+      Span[] known = sources.getOrDefault(topic, NONE);
       if (known.length <= partition) {
         known = Arrays.copyOf(known, partition + 1);
-        newest.put(topic.clone(), known);
+        sources.put(topic.clone(), known);
       }
-      known[partition] = Math.max(known[partition], timestamp);
+      if (known[partition] == null) {
+        known[partition] = new Span();
+      }
+      known[partition].add(oldest, newest);
+    }
+
+    /** Timestamps from the oldest to the newest, in ms. */
+    private static final class Span {
+      long oldest = Long.MAX_VALUE, newest = Long.MIN_VALUE;
+
+      void add(long first, long last) {
+        oldest = Math.min(oldest, first);
+        newest = Math.max(newest, last);
+      }
     }
 
     private static void putCounts(ObjectNode object, Map<UTF8String, long[]> counts) {
@@ -317,12 +331,13 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
       ObjectNode result = JSON.createObjectNode().put("skipped", skipped);
       putCounts(result.putObject("rows"), rows);
       putCounts(result.putObject("notes"), notes);
-      var sources = result.putArray("sources");
-      newest.forEach(
-          (topic, times) -> {
-            for (int partition = 0; partition < times.length; partition++) {
-              if (times[partition] > 0) {
-                sources.addArray().add(topic.toString()).add(partition).add(times[partition]);
+      var found = result.putArray("sources");
+      sources.forEach(
+          (topic, spans) -> {
+            for (int partition = 0; partition < spans.length; partition++) {
+              Span span = spans[partition];
+              if (span != null) {
+                found.addArray().add(topic.toString()).add(partition).add(span.oldest).add(span.newest);
               }
             }
           });

@@ -1,0 +1,63 @@
+"""`make bench-latency`: how late results are with the shipped defaults, and what an event costs, at several rates.
+
+Real broker, all Spark jobs and the load as processes, exactly-once, the archive on; no setting is changed.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from tests.bench.chain.lab import STAGES
+from tests.bench.chain.trial import Shape, trial
+
+TOPICS = {"scrapes": METRICS_TOPIC, "single": LINES_TOPIC}
+TOLD = ("events", "statistics", "novelties")
+CASES = ["10000:scrapes", "50000:scrapes", "10000:single"]
+app = typer.Typer(add_completion=False)
+console = Console(stderr=True)
+
+
+@app.command()
+def main(
+    case: Annotated[list[str], typer.Option(help="RATE:FORM, events a second as `scrapes` or `single` ones.")] = CASES,
+    machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
+    warm: Annotated[int, typer.Option(help="Seconds at the first rate before anything is measured.")] = 300,
+    seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 600,
+    report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/latency.json"),
+) -> None:
+    """Measure from the broker's time of a raw record to `events`, and from a window's end to what is said of it.
+
+    Example: python -m tests.bench.latency --case 10000:scrapes --warm 60 --seconds 120
+    """
+    shape = Shape(machines, warm, seconds, {})
+    rates = [_parsed(one) for one in case]
+    found: list[dict[str, Any]] = []
+    report.parent.mkdir(exist_ok=True)
+    with shape.lab() as lab:
+        for name in STAGES:
+            lab.start(name)
+        lab.load(rates[0][0], warm, machines, singles=rates[0][1] == "single").communicate(timeout=warm + 120)
+        for rate, form in rates:
+            measured = trial(lab, shape, rate, TOPICS[form])
+            cpu = sum(measured["cpu_seconds_per_million"].values())
+            latency = {topic: measured["latency"].get(topic) for topic in TOLD}
+            found.append(
+                {"rate": rate, "form": form, **latency, "cpu_us_per_event": round(cpu, 2), "measured": measured}
+            )
+            report.write_bytes(orjson.dumps({"rates": found}, option=orjson.OPT_INDENT_2))
+            console.print({name: value for name, value in found[-1].items() if name != "measured"})
+
+
+def _parsed(case: str) -> tuple[int, str]:
+    rate, _, form = case.partition(":")
+    if not rate.isdigit() or form not in TOPICS:
+        raise typer.BadParameter(f"{case!r}: RATE:FORM is wanted, with FORM one of {', '.join(TOPICS)}")
+    return int(rate), form
+
+
+if __name__ == "__main__":
+    app()
