@@ -70,9 +70,21 @@ def consume(consumer: Consumer, most: int, seconds: float) -> list[Message]:
 def read_records(
     bootstrap: str, topic: str, tail: int | None = None, begin: Mapping[Partition, int] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The partition and the parsed JSON of each of these records, as this version would have written it."""
+    """The partition and the parsed JSON of each of these records, as this version would have written it.
+
+    What is no JSON object is passed over: whoever may write the topic could stop its readers by it.
+    """
     for message in read_topic(bootstrap, topic, tail, begin):
-        yield message.partition() or 0, orjson.loads(value_of(message) or b"null")
+        if (record := _object(value_of(message))) is not None:
+            yield message.partition() or 0, record
+
+
+def _object(value: bytes | None) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(value or b"null")
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def value_of(message: Message) -> bytes | None:

@@ -134,7 +134,7 @@ def _records_of(settings: Settings, topics: TopicMap, novelty: str) -> tuple[int
     found = [
         (partition, record)
         for partition, record in read_records(settings.kafka_bootstrap, topic)
-        if isinstance(record, dict) and record.get("id") == novelty and "score" in record
+        if record.get("id") == novelty and "score" in record
     ]
     if not found:
         raise UserError(f"NOVELTY {novelty!r}: {topic} holds none of this id; it is the `_id` in Elasticsearch")

@@ -138,7 +138,7 @@ def test_what_cannot_be_obeyed_is_not_written():
 
 
 def test_control_events_that_cannot_be_obeyed_are_no_rules(monkeypatch):
-    odd = [(0, {"action": "suppress"}), (0, {"action": "suppress", "machine": "vm-1", "rule": "r", "size": -1}), (0, 7)]
+    odd = [(0, {"action": "suppress"}), (0, {"action": "suppress", "machine": "vm-1", "rule": "r", "size": -1})]
     monkeypatch.setattr(control, "read_records", lambda *_: [*odd, (0, control.suppress(Rule(machine="amf-*")))])
     assert list(control.rules("", "").values()) == [Rule(machine="amf-*")]
 
