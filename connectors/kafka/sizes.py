@@ -17,6 +17,13 @@ SECONDS = 2.0  # at most, for one place
 UNPACKED_BYTES = 100_000_000  # librdkafka unpacks no batch of records that is larger
 
 
+def filled_topics(bootstrap: str, topics: Iterable[str]) -> set[str]:
+    """Those of the topics that hold records. Raises KafkaException if the broker fails for good."""
+    log, topics = Log(bootstrap), list(topics)
+    starts, ends = log.starts(topics), log.ends(topics)
+    return {partition[0] for partition, end in ends.items() if end > starts[partition]}
+
+
 def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
     """The mean size of records, key and value unpacked, where it is largest of a few places in the log; 0 if empty.
 

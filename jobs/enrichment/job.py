@@ -3,8 +3,10 @@
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from connectors.decoders.registry import decoder_of
+from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.retries import TOPIC as RETRY
 from infra.contract.topics import TopicMap
 from jobs.enrichment.coalesce import coalesced
@@ -40,7 +42,15 @@ def _build(context: Context) -> DataFrame:
         return retries.stream(source, streams[source], headers=True)
 
     rows = [*decoded, decode_retried(retried, context.topics)]
-    return reduce(DataFrame.unionByName, [with_principal(frame, telemetry) for frame in rows])
+    return reduce(DataFrame.unionByName, [_lighter(with_principal(frame, telemetry)) for frame in rows])
+
+
+def _lighter(decoded: DataFrame) -> DataFrame:
+    """With as many bytes of a record that could not be decoded as its dead letter has.
+
+    Each step that follows holds a copy or two of them.
+    """
+    return decoded.withColumn("value", F.substring("value", 1, REJECTED_BYTES))
 
 
 def _each_batch(context: Context) -> BatchTransform:

@@ -13,7 +13,7 @@ import structlog
 from pydantic_settings import BaseSettings
 from pyspark.sql import DataFrame, SparkSession
 
-from connectors.kafka.sizes import largest_mean_bytes
+from connectors.kafka.sizes import filled_topics, largest_mean_bytes
 from connectors.sinks.kafka import SinkSettings, TransactionalSink, WriteSummary
 from infra.contract.jobs import Job
 from infra.contract.topics import Topic, TopicMap
@@ -35,6 +35,7 @@ class Context:
     settings: Settings
     topics: TopicMap
     own: BaseSettings | None = None  # of the job's settings class
+    filled_streams: int = 1  # of the query's streams, those that have records: they share a batch's bytes
 
     def without_replay(self) -> "Context":
         """The context that reads topics from their beginning: for those that a replay doesn't bound."""
@@ -50,7 +51,7 @@ class Context:
             topics: the topics to read.
             headers: whether the rows have Kafka's headers.
             bounded: whether a micro-batch has at most settings.max_offsets_per_trigger records, and about
-                settings.max_batch_bytes.
+                its share of settings.batch_bytes.
             seconds: the trigger interval, if not settings.trigger_seconds; the bound is larger in proportion.
         """
         settings, replay = self.settings, self.settings.replay
@@ -81,7 +82,8 @@ class Context:
 
     def _affordable(self, names: Sequence[str], largest: int) -> int:
         """How many records of these topics a batch may hold by their bytes."""
-        bound, mean = self.settings.max_batch_bytes, largest_mean_bytes(self.settings.kafka_bootstrap, names)
+        bound = self.settings.batch_bytes / self.filled_streams
+        mean = largest_mean_bytes(self.settings.kafka_bootstrap, names)
         records = max(1, int(bound / mean)) if mean else largest
         if records < largest:
             log.info("batches bounded by bytes", topics=names, mean_bytes=round(mean), records=records)
@@ -170,6 +172,7 @@ class Transform:
 
     def queries(self, job: Job, context: Context) -> list[Query]:
         """One query with the name of the job."""
+        context = replace(context, filled_streams=self._filled(context))
         finish, partitions = self.each_batch(context), context.settings.shuffle_partitions
         return [
             Query(
@@ -182,6 +185,13 @@ class Transform:
                 context.topics[job.watermarks] if job.watermarks else None,
             )
         ]
+
+    def _filled(self, context: Context) -> int:
+        """How many of the streams read topics that hold records; those of the same topics count once."""
+        read = context.settings.replay.subscribed
+        streams = {tuple(read([topic.name for topic in topics])) for topics in self.streams(context.topics).values()}
+        filled = filled_topics(context.settings.kafka_bootstrap, {name for names in streams for name in names})
+        return max(1, sum(not filled.isdisjoint(names) for names in streams))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from infra.errors import UserError
 from infra.settings import describe
 from jobs.runtime.replay import Replay
 
+LARGEST_BATCH_BYTES = 256 * 1024**2
+
 
 class Settings(KafkaSecurity):
     """The environment of all jobs: servers, storage, Spark, metrics, logs. A job's own settings are another class."""
@@ -55,8 +57,9 @@ class Settings(KafkaSecurity):
     # Bounds a batch, and with it the memory of a job that has a backlog.
     # So many scrapes of 31 points are 15 s of 100,000 events/s; with one event a record it must be 31 times as many.
     max_offsets_per_trigger: int = Field(50_000, gt=0)
-    # Bounds a batch too, by what records at a few places of the log have on average when a job starts.
-    max_batch_bytes: int = Field(256 * 1024**2, ge=1024**2)
+    # Bounds a batch too, by what records at a few places of the log have on average when a job starts. By default a
+    # quarter of driver_memory, at most 256 MB.
+    max_batch_bytes: int | None = Field(None, ge=1024**2)
     # Fixed for the life of a checkpoint, as state is partitioned by it. About one a core.
     shuffle_partitions: int = Field(2, gt=0)
     transaction_timeout_seconds: int = Field(600, ge=10, le=900)  # a batch must end within it
@@ -75,6 +78,14 @@ class Settings(KafkaSecurity):
     @classmethod
     def _by_comma(cls, value: object) -> object:
         return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
+
+    @property
+    def batch_bytes(self) -> int:
+        """About how many bytes of records, unpacked, a batch may hold."""
+        if self.max_batch_bytes is not None:
+            return self.max_batch_bytes
+        heap = int(self.driver_memory[:-1]) * 1024 ** ("kmgt".index(self.driver_memory[-1]) + 1)
+        return min(LARGEST_BATCH_BYTES, heap // 4)
 
     def checkpoint_of(self, query: str) -> str:
         """The folder or URL of a query's checkpoint."""

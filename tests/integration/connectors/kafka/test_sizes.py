@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from connectors.kafka.admin import connect
-from connectors.kafka.sizes import UNPACKED_BYTES, largest_mean_bytes
+from connectors.kafka.sizes import UNPACKED_BYTES, filled_topics, largest_mean_bytes
 from tests.waiting import until
 
 
@@ -29,6 +29,7 @@ def send(servers, topic, values, **settings):
 
 def test_an_empty_topic_has_no_size(servers, topic):
     assert largest_mean_bytes(servers.bootstrap, [topic]) == 0
+    assert filled_topics(servers.bootstrap, [topic]) == set()
 
 
 def test_where_records_are_largest_counts_and_unpacked(servers, topic):
@@ -39,6 +40,7 @@ def test_where_records_are_largest_counts_and_unpacked(servers, topic):
         **{"compression.type": "zstd"},
     )
     assert largest_mean_bytes(servers.bootstrap, [topic]) == pytest.approx(100_003)
+    assert filled_topics(servers.bootstrap, [topic]) == {topic}
 
 
 def test_a_decompression_bomb_passes_the_broker_and_its_true_size_is_seen(servers, topic):

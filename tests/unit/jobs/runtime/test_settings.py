@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import UserError
-from jobs.runtime.settings import load_settings
+from jobs.runtime.settings import Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +81,10 @@ def test_each_application_can_be_a_user_of_its_own(tmp_path):
     assert load_settings().identity_of("detector") == {}
     with pytest.raises(UserError, match=r"KAPPA_IDENTITIES=.*: has no kappa-archive; `kappa acl"):
         settings.identity_of("archive")
+
+
+@pytest.mark.parametrize(
+    ("memory", "given", "megabytes"), [("512m", None, 128), ("1g", None, 256), ("4g", None, 256), ("512m", 2**30, 1024)]
+)
+def test_a_batch_holds_a_quarter_of_the_heap_unless_it_is_said(memory, given, megabytes):
+    assert Settings(driver_memory=memory, max_batch_bytes=given).batch_bytes == megabytes * 2**20
