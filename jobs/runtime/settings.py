@@ -11,7 +11,8 @@ from infra.errors import UserError
 from infra.settings import describe
 from jobs.runtime.replay import Replay
 
-LARGEST_BATCH_BYTES = 256 * 1024**2
+LARGEST_BATCH_BYTES = 256 * 2**20
+_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 class Settings(KafkaSecurity):
@@ -84,7 +85,7 @@ class Settings(KafkaSecurity):
         """About how many bytes of records, unpacked, a batch may hold."""
         if self.max_batch_bytes is not None:
             return self.max_batch_bytes
-        heap = int(self.driver_memory[:-1]) * 1024 ** ("kmgt".index(self.driver_memory[-1]) + 1)
+        heap = int(self.driver_memory[:-1]) * _UNITS[self.driver_memory[-1]]
         return min(LARGEST_BATCH_BYTES, heap // 4)
 
     def checkpoint_of(self, query: str) -> str:
