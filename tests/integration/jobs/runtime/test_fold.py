@@ -57,7 +57,7 @@ def run(spark, tmp_path):
     """Feed records, one file a batch, through a fold; gives what it wrote, by shard."""
 
     def feed(begin, end):
-        rows = [("events", shard, n, str(n * (shard + 1)), TIME) for n in range(begin, end) for shard in SHARDS]
+        rows = [("events", shard, n, str(n * (shard + 1)), TIME, []) for n in range(begin, end) for shard in SHARDS]
         spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
 
     def through(checkpoint, caches=of_this_worker, ended=lambda query: None, written=NOTHING):

@@ -38,7 +38,9 @@ def log(shard):
 def test_batches_of_spark_give_what_the_fold_gives_at_once(spark, tmp_path):
     batches = [(0, 20), (20, 21), (21, 99)]
     for number, (begin, end) in enumerate(batches):
-        rows = [("events", shard, n, value.decode(), TIME) for shard in SHARDS for n, value in enumerate(log(shard))]
+        rows = [
+            ("events", shard, n, value.decode(), TIME, []) for shard in SHARDS for n, value in enumerate(log(shard))
+        ]
         part = [row for row in rows if begin <= row[2] < end]
         spark.createDataFrame(part, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{number}"))
     stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
