@@ -21,7 +21,14 @@ from tests.integration.enrichment import own_map, records_of, wait_for
 
 FOLDS = ("statistics", "detector", "incidents", "rules")
 NANO = 10**9
-POISON = (b"{broken", b"\xff\xfe", b"[]", b'{"machine":7}', b'{"watermark_unix_nano":"soon"}', b'{"tick_unix_nano":1}')
+POISON = (
+    b"{broken",
+    b"\xff\xfe",
+    b"[]",
+    b'{"machine":7}',
+    b'{"watermark_unix_nano":"soon"}',
+    b'{"tick_unix_nano":"soon"}',
+)
 BAD_CONTROL = {"action": "feedback", "machine": "vm-01", "novelty": "n"}
 
 pytestmark = pytest.mark.timeout(600)
