@@ -18,7 +18,7 @@ HEADER = "kappa.schema"
 
 # By the name of a schema in `infra.contract.schemas`. One that has changed so that a reader must know gets the next
 # number, and an up-caster from the number before.
-VERSIONS = {"events": 3, "statistics": 4, "novelties": 2, "incidents": 2, "alerts": 1, "notifications": 1}
+VERSIONS = {"events": 3, "statistics": 4, "novelties": 2, "incidents": 2}  # the others have 1
 
 Record = dict[str, Any]
 Upcaster = Callable[[Record], Record]
@@ -28,7 +28,7 @@ _WATERMARK_OF_0_1_0 = b'{"tick_unix_nano":'  # the whole record but for a number
 
 def version_header(schema: str) -> tuple[str, bytes]:
     """The header of a record of this version."""
-    return HEADER, f"{schema}/{VERSIONS[schema]}".encode()
+    return HEADER, f"{schema}/{VERSIONS.get(schema, 1)}".encode()
 
 
 def upcast(value: bytes | None, version: bytes | None) -> bytes | None:
