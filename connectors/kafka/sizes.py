@@ -1,8 +1,8 @@
 """How large a topic's records are: Kafka bounds a read by their number, memory and time are a matter of their bytes."""
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -27,6 +27,9 @@ def filled_topics(bootstrap: str, topics: Iterable[str]) -> set[str]:
 def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
     """The mean size of records, key and value unpacked, where it is largest of a few places in the log; 0 if empty.
 
+    Each topic counts by the number of its records, as Spark reads on in all of them evenly: a few records of megabytes
+    in one of them don't make the batches of all small.
+
     Raises KafkaException if the broker fails for good.
     """
     log, topics = Log(bootstrap), list(topics)
@@ -34,19 +37,28 @@ def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
     filled = {partition: end - starts[partition] for partition, end in ends.items() if end > starts[partition]}
     if not filled:
         return 0.0
+    records = Counter[str]()
+    for (topic, _), length in filled.items():
+        records[topic] += length
     # Small fetches: a place is only looked at.
     settings = {"enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024, "log_level": 0}
     settings["receive.message.max.bytes"] = UNPACKED_BYTES
     with open_consumer(client_config(bootstrap), READER, "read_uncommitted", settings) as consumer:
         means = [
-            _mean_at(consumer, {p: starts[p] + length * place // PLACES for p, length in filled.items()})
+            _means_at(consumer, {p: starts[p] + length * place // PLACES for p, length in filled.items()})
             for place in range(PLACES)
         ]
-    return max(means)
+    return max(_weighted(found, records) for found in means)
 
 
-def _mean_at(consumer: Consumer, offsets: Offsets) -> float:
-    """The largest mean of a topic's records at these offsets; what can't be unpacked counts as UNPACKED_BYTES."""
+def _weighted(means: Mapping[str, float], records: Mapping[str, int]) -> float:
+    """The mean over all topics; one of which nothing was seen doesn't count."""
+    seen = sum(records[topic] for topic in means)
+    return sum(mean * records[topic] for topic, mean in means.items()) / seen if seen else 0.0
+
+
+def _means_at(consumer: Consumer, offsets: Offsets) -> dict[str, float]:
+    """The mean of each topic's records at these offsets; what can't be unpacked counts as UNPACKED_BYTES."""
     sizes: dict[str, list[int]] = defaultdict(list)
     left = dict.fromkeys(offsets, RECORDS)
     consumer.assign([TopicPartition(*partition, offset) for partition, offset in offsets.items()])
@@ -62,4 +74,4 @@ def _mean_at(consumer: Consumer, offsets: Offsets) -> float:
                 raise KafkaException(error)
             left[partition] = left.get(partition, 0) - 1 if error is None else 0
         left = {partition: number for partition, number in left.items() if number > 0}
-    return max((sum(found) / len(found) for found in sizes.values()), default=0.0)
+    return {topic: sum(found) / len(found) for topic, found in sizes.items()}

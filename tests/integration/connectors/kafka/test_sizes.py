@@ -43,6 +43,13 @@ def test_where_records_are_largest_counts_and_unpacked(servers, topic):
     assert filled_topics(servers.bootstrap, [topic]) == {topic}
 
 
+def test_a_few_large_records_in_one_topic_do_not_count_for_all(servers, topic, topics):
+    other = topics["events.late"].name
+    send(servers, topic, [b"x" * 997] * 990)
+    send(servers, other, [b"\0" * 1_000_000] * 10)
+    assert largest_mean_bytes(servers.bootstrap, [topic, other]) == pytest.approx(11_000, rel=0.05)
+
+
 def test_a_decompression_bomb_passes_the_broker_and_its_true_size_is_seen(servers, topic):
     """A broker bounds a batch as it is sent: three times 10 MB of zeros are a few kilobytes."""
     bound = {"compression.type": "zstd", "batch.size": 2**31 - 1, "linger.ms": 2000, "batch.num.messages": 30}
