@@ -34,7 +34,7 @@ def of_telemetry(
     """The account of each case that was sent to a telemetry topic, by the source position that records keep."""
     accounts: dict[str, Account] = {}
     for records, where in ((events, "events"), (late, "late"), (rejected, "rejected")):
-        for record in _parsed(records):
+        for record in parsed(records):
             place = place_of(record.get("source"))
             case = places.get(place)
             if case is None or record.get("stage", "enrichment") != "enrichment":
@@ -51,7 +51,7 @@ def of_telemetry(
 def letters(records: Iterable[Record], stage: str) -> dict[Place, list[dict[str, Any]]]:
     """The dead letters of a stage by the position of what they are about."""
     found: dict[Place, list[dict[str, Any]]] = {}
-    for record in _parsed(records):
+    for record in parsed(records):
         if record["stage"] == stage:
             found.setdefault(place_of(record["source"]), []).append(record)
     return found
@@ -75,10 +75,10 @@ def place_of(source: Any) -> Place:
 def of_neighbours(statistics: Iterable[Record], novelties: Iterable[Record], until: int) -> Counter[bytes]:
     """What is said of the neighbours' windows that end by `until`: the whole of it, but how many machines there are."""
     said: Counter[bytes] = Counter()
-    for record in _parsed(statistics):
+    for record in parsed(statistics):
         if _is_neighbour(record) and "window" in record and record["window"]["end_unix_nano"] <= until:
             said[orjson.dumps(record, option=orjson.OPT_SORT_KEYS)] += 1
-    for record in _parsed(novelties):
+    for record in parsed(novelties):
         if _is_neighbour(record) and record["time_unix_nano"] <= until:
             told = {name: value for name, value in record.items() if name != "peers"}
             said[orjson.dumps(told, option=orjson.OPT_SORT_KEYS)] += 1
@@ -90,7 +90,8 @@ def _is_neighbour(record: Mapping[str, Any]) -> bool:
     return isinstance(machine, str) and machine.startswith(NEIGHBOURS) and "inventory" in record
 
 
-def _parsed(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+def parsed(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """Those that are JSON objects."""
     for record in records:
         try:
             value = orjson.loads(record.value or b"")

@@ -12,7 +12,7 @@ import pytest
 
 from infra.contract.topics import load_topics
 from tests.chaos.reading import Place, Record
-from tests.hostile.accounts import Account, letters, of_neighbours, of_telemetry
+from tests.hostile.accounts import Account, letters, of_neighbours, of_telemetry, parsed
 from tests.hostile.cases import Case, cases
 from tests.hostile.chain import LENGTH, START, Poisoned, RecordedChain
 from tests.integration.conftest import free_ports
@@ -62,7 +62,7 @@ def run(home: Path, feed: list[Case]) -> Run:
 
 def _seeds(records: list[Record]) -> list[bytes]:
     """Some good records, each of a machine that no neighbour is, and from a place that no case has."""
-    found = [orjson.loads(record.value) for record in records if record.key]
+    found = [*parsed(record for record in records if record.key)]
     every = max(1, len(found) // SEEDS)
     elsewhere = {"machine": "poison-seed", "source": {"topic": "seed", "partition": 0, "offset": 0}}
     return [orjson.dumps(one | {name: elsewhere[name] for name in elsewhere.keys() & one}) for one in found[::every]]
