@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.offsets import Log
 from connectors.kafka.security import client_config
-from infra.contract.offsets import Offsets
+from infra.contract.offsets import Offsets, Partition
 
 PLACES = 4  # over the length of each partition
 RECORDS = 5  # at each place
@@ -19,9 +19,14 @@ UNPACKED_BYTES = 100_000_000  # librdkafka unpacks no batch of records that is l
 
 def filled_topics(bootstrap: str, topics: Iterable[str]) -> set[str]:
     """Those of the topics that hold records. Raises KafkaException if the broker fails for good."""
+    return {topic for topic, _ in _filled(bootstrap, topics)}
+
+
+def _filled(bootstrap: str, topics: Iterable[str]) -> dict[Partition, range]:
+    """The offsets of each partition that holds records."""
     log, topics = Log(bootstrap), list(topics)
     starts, ends = log.starts(topics), log.ends(topics)
-    return {partition[0] for partition, end in ends.items() if end > starts[partition]}
+    return {partition: range(starts[partition], end) for partition, end in ends.items() if end > starts[partition]}
 
 
 def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
@@ -32,20 +37,18 @@ def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
 
     Raises KafkaException if the broker fails for good.
     """
-    log, topics = Log(bootstrap), list(topics)
-    starts, ends = log.starts(topics), log.ends(topics)
-    filled = {partition: end - starts[partition] for partition, end in ends.items() if end > starts[partition]}
+    filled = _filled(bootstrap, topics)
     if not filled:
         return 0.0
     records = Counter[str]()
-    for (topic, _), length in filled.items():
-        records[topic] += length
+    for (topic, _), offsets in filled.items():
+        records[topic] += len(offsets)
     # Small fetches: a place is only looked at.
     settings = {"enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024, "log_level": 0}
     settings["receive.message.max.bytes"] = UNPACKED_BYTES
     with open_consumer(client_config(bootstrap), READER, "read_uncommitted", settings) as consumer:
         means = [
-            _means_at(consumer, {p: starts[p] + length * place // PLACES for p, length in filled.items()})
+            _means_at(consumer, {p: offsets[len(offsets) * place // PLACES] for p, offsets in filled.items()})
             for place in range(PLACES)
         ]
     return max(_weighted(found, records) for found in means)

@@ -30,8 +30,8 @@ def feedback(bootstrap: str, topic: str, novelty_id: str, begin: Mapping[Partiti
 
     Raises UserError if it isn't there.
     """
-    found = (record for _, record in read_records(bootstrap, topic, begin=begin))
-    records = [record for record in found if record.get("id") == novelty_id and "score" in record]
+    found = read_records(bootstrap, topic, begin=begin)
+    records = [record for _, record in found if record.get("id") == novelty_id and "score" in record]
     if not records:
         raise UserError(f"NOVELTY {novelty_id!r}: {topic} holds none of this id; it is the `_id` in Elasticsearch")
     return not_anomalous(max(records, key=lambda record: record["score"]), records[-1])
