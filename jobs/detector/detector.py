@@ -71,7 +71,9 @@ class Detector:
 
     def step(self, window: int, records: Sequence[Record]) -> list[Novelty]:
         """All records of a window; returns the records of novelties that it causes."""
-        self.machines.start_window(window)
+        if not len(self.machines) and self.seen_before.is_empty(window):
+            self.machines.begin(window)
+        self.machines.start_window()
         records, members = by_workload(records)
         self.examples.start_window(records)
         ended = self._leave_to_workloads(window, members)

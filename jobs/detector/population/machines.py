@@ -51,10 +51,12 @@ class KnownMachines:
         header["retired_at"] = sorted(self.retired_at.items())
         return Saved(header, {name: getattr(self, name) for name in _ARRAYS})
 
-    def start_window(self, window: int) -> None:
+    def begin(self, window: int) -> None:
+        """The shard is new in this window."""
+        self.first_window = window
+
+    def start_window(self) -> None:
         """The places of machines are counted once a window."""
-        if self.first_window is None:
-            self.first_window = window
         self._census = None
 
     def number(self, name: str) -> int | None:

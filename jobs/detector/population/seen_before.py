@@ -36,6 +36,11 @@ class SeenBefore:
         self._turn(window)
         return _hash(name) in self.newer or _hash(name) in self.older
 
+    def is_empty(self, window: int) -> bool:
+        """Whether no name is remembered."""
+        self._turn(window)
+        return not (self.newer or self.older)
+
     def _turn(self, window: int) -> None:
         """Begin a new period if it is time, or the present one is full."""
         periods = (window - self.begun) // self.period

@@ -91,6 +91,17 @@ def test_one_that_comes_back_is_new_and_was_seen_before():
     assert new[0]["text"] == "vm-1 (at s1) is back: it was seen before, and then it was gone"
 
 
+def test_after_a_record_from_long_before_the_fleet_is_no_news():
+    _, novelties = run([record("vm-0", -100_000), *stream(50, {"vm-1": [range(50)]})])
+    assert said(novelties) == []
+
+
+def test_a_fleet_that_was_gone_is_seen_again():
+    back = (one for window in range(300, 320) for one in (record(STAYS, window), watermark(window)))
+    _, novelties = run([*stream(50, {}), *back])
+    assert said(novelties)[-2:] == [(300, "start", "new_entity"), (306, "end", "new_entity")]
+
+
 def test_a_name_is_forgotten_after_its_time():
     _, novelties = run(stream(1700, {"vm-1": [range(50), range(1650, 1700)]}))
     new = [one for one in novelties if one["verdict"] == "new_entity" and one["phase"] == "start"]

@@ -9,7 +9,7 @@ from jobs.detector.saved_state import NOTHING, Saved
 def machines() -> KnownMachines:
     """Two of one hypervisor and one of another, first seen in window 5."""
     made = KnownMachines(NOTHING)
-    made.start_window(5)
+    made.begin(5)
     for name, hypervisor in (("vm-1", "hv-1"), ("vm-2", "hv-1"), ("db-1", "hv-2")):
         made.add(name, 5, {"hypervisor": hypervisor})
     return made
@@ -36,7 +36,7 @@ def test_a_machines_place_counts_its_peers_once_a_window(machines: KnownMachines
     assert place == {"inventory": {"hypervisor": "hv-1"}, "peers": {"machines": 3, "hypervisor": 2}}
     machines.add("vm-3", 5, {"hypervisor": "hv-1"})
     assert machines.place(0)["peers"] == {"machines": 4, "hypervisor": 2}
-    machines.start_window(6)
+    machines.start_window()
     assert machines.place(0)["peers"] == {"machines": 4, "hypervisor": 3}
 
 

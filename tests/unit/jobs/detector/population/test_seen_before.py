@@ -18,6 +18,13 @@ def test_after_a_long_time_nothing_is_remembered() -> None:
     assert not names.has("pod-1", 1250)
 
 
+def test_it_is_empty_before_the_first_name_and_when_all_are_forgotten() -> None:
+    names = SeenBefore(NOTHING, 100)
+    assert names.is_empty(1000)
+    names.add(["pod-1"], 1000)
+    assert [names.is_empty(window) for window in (1000, 1190, 1300)] == [False, False, True]
+
+
 def test_of_too_many_names_the_oldest_go(monkeypatch) -> None:
     monkeypatch.setattr(seen_before, "MOST", 10)
     names = SeenBefore(NOTHING, 10**6)

@@ -22,7 +22,7 @@ def inputs() -> Inputs:
     """Machines vm-0 and vm-1, seen in window FIRST; row 3 * machine + metric."""
     settings = DetectorSettings()
     machines, series, model = KnownMachines(NOTHING), KnownSeries(NOTHING), Scales(settings)
-    machines.start_window(FIRST)
+    machines.begin(FIRST)
     statistics = {"kind": ["metric"] * 3, "series": list(METRICS), "unit": ["1"] * 3}
     for number in range(2):
         machines.add(f"vm-{number}", FIRST, {"site": "s1"})
