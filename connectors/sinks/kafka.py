@@ -8,9 +8,10 @@ executor, a speculative copy, a second driver.
 
 The driver's side is here; a task's is KafkaTask.java, as rows that go through Python cost more than their writing.
 
-It can be copied into another project. These modules go together and import nothing else of this one: this file, and of
-connectors/kafka/ `markers.py`, `transactions.py`, `client.py`, `logins.py`, `refusals.py`, `retries.py` and
-`deadline.py`; they need confluent_kafka and tenacity. Put the class KafkaTask into `spark.jars`, create
+It can be copied into another project. These modules go together and import nothing else of this one: this file,
+`connectors/prepared.py`, and of connectors/kafka/ `markers.py`, `transactions.py`, `client.py`, `logins.py`,
+`refusals.py`, `retries.py` and `deadline.py`; they need confluent_kafka and tenacity. Put the classes KafkaTask and
+PreparedPlan into `spark.jars`, create
 `progress_topic` (never written, as many partitions as tasks), and give the sink a frame whose rows fall into the same
 tasks whenever a batch is repeated (Kafka source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive
 execution off). The proof is in docs/explanation/exactly-once.md.
@@ -20,6 +21,7 @@ import json
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -33,6 +35,7 @@ from connectors.kafka.markers import (
     list_slots,
     read_markers,
 )
+from connectors.prepared import Prepared
 
 # What a frame must have. `partition` null: by the key's hash, as Java's clients do. `headers` is Kafka's own form.
 COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
@@ -93,8 +96,10 @@ class WriteSummary:
 class TransactionalSink:
     """The driver's side: writes the micro-batches of one query."""
 
-    def __init__(self, settings: SinkSettings) -> None:
+    def __init__(self, settings: SinkSettings, tasks: int | None = None) -> None:
+        """With `tasks`, rows go to so many tasks by their keys, so that a repeated batch has the same."""
         self.settings = settings
+        self._ordered = Prepared(partial(in_order, tasks=tasks))
         self._written: int | None = None  # the last batch that this process has written
         self._task: tuple[Any, Any] | None = None  # the JVM's KafkaTask and its settings
 
@@ -106,7 +111,7 @@ class TransactionalSink:
         Raises ProgressError if the checkpoint is not the one that the markers belong to, or if an earlier attempt of
         this batch had another number of tasks.
         """
-        rows = in_order(frame)
+        rows = self._ordered(frame)
         tasks = number_of_tasks(rows)
         if self._written is None or batch_id != self._written + 1:
             self.verify(batch_id, tasks)
@@ -167,8 +172,9 @@ def _summary(results: list[dict[str, Any]]) -> WriteSummary:
     return WriteSummary(dict(rows), dict(notes), sum(result["skipped"] for result in results), sources)
 
 
-def in_order(frame: DataFrame) -> DataFrame:
+def in_order(frame: DataFrame, tasks: int | None = None) -> DataFrame:
     """The rows of each task as they are to be written: KafkaTask's columns, by their places."""
+    frame = frame.repartition(tasks, "key") if tasks else frame
     absent = [(name, kind) for name, kind in _OPTIONAL.items() if name not in frame.columns]
     ready = {
         "key": F.col("key").cast("binary"),

@@ -4,20 +4,27 @@ With one event a record, what costs is the record: here and in every job after t
 decides what is coalesced, so nothing may depend on it: events stay as they are, and their own.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-Step = Callable[[DataFrame], DataFrame]
+from connectors.prepared import Step
 
 # What all points of a record have in common; the partition of the source, so that it can be named.
 _COMMON = ("topic", "partition", "machine", "kind", "resource", "inventory")
 
 
-def coalesced() -> Step:
+class Coalescing(NamedTuple):
+    """How rows become fewer: `gather` computes them, `before` and `after` are Spark's columns alone."""
+
+    before: Step
+    gather: Step
+    after: Step
+
+
+def coalesced() -> Coalescing:
     """Fewer rows, of the same events; `last_offset` and `newest` are the greatest offset and timestamp of each.
 
     Gathered is, within each task, what was decoded to JSON, is in time as a whole and was not sent again.
@@ -25,18 +32,21 @@ def coalesced() -> Step:
     is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
     group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
     whole = {"json": F.coalesce("coalesced", "json"), "newest": F.coalesce("newest", "timestamp")}
+    return Coalescing(
+        before=lambda df: df.withColumn("group", group),
+        gather=lambda df: DataFrame(_in_jvm(df.sparkSession).coalesced(df._jdf), df.sparkSession),
+        after=lambda df: df.withColumns(whole).drop("group", "coalesced"),
+    )
 
-    def coalesce(df: DataFrame) -> DataFrame:
-        found = _in_jvm(df.sparkSession).coalesced(df.withColumn("group", group)._jdf)
-        return DataFrame(found, df.sparkSession).withColumns(whole).drop("group", "coalesced")
 
-    return coalesce
-
-
-def apart() -> Step:
+def apart() -> Coalescing:
     """The same columns, with each row as it is."""
     alone = {"last_offset": F.lit(None).cast("long"), "newest": F.col("timestamp")}
-    return lambda df: df.withColumns(alone)
+    return Coalescing(before=_same, gather=_same, after=lambda df: df.withColumns(alone))
+
+
+def _same(df: DataFrame) -> DataFrame:
+    return df
 
 
 @cache

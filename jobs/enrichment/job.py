@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders.registry import decoder_of
+from connectors.prepared import Prepared
 from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.retries import TOPIC as RETRY
 from infra.contract.topics import TopicMap
@@ -58,7 +59,7 @@ def _each_batch(context: Context) -> BatchTransform:
     topics = context.topics
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
     assert isinstance(context.own, EnrichmentSettings)
-    enrich = enrichment(topics, coalesced, context.own)
+    enrich = enrichment(topics, coalesced, context.own, Prepared)
     return lambda decoded: enrich(decoded, inventory.frame())
 
 

@@ -6,18 +6,20 @@ Which one depends on the log alone: on the event's own time and the Kafka timest
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
+from connectors.prepared import Step
 from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import Topic, TopicMap
 from infra.contract.versions import version_header
 from jobs.enrichment import limits as names
-from jobs.enrichment.coalesce import Step, apart
+from jobs.enrichment.coalesce import Coalescing, apart
 from jobs.enrichment.identity import FORGED, PRINCIPAL, REASON, is_forged
 from jobs.enrichment.limits import Limits
 from jobs.enrichment.resource import own_facts
@@ -45,28 +47,41 @@ _REASONS = {
 Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
 
 
+def as_it_is(step: Step) -> Step:
+    """The step itself."""
+    return step
+
+
 def enrichment(
-    topics: TopicMap, coalesce: Callable[[], Step] = apart, settings: EnrichmentSettings | None = None
+    topics: TopicMap,
+    coalesce: Callable[[], Coalescing] = apart,
+    settings: EnrichmentSettings | None = None,
+    prepare: Callable[[Step], Step] = as_it_is,
 ) -> Enrichment:
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 
     Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
-    jobs/enrichment/inventory.py). `coalesce` makes the step that coalesces rows into records. The column expressions
-    are built here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s.
+    jobs/enrichment/inventory.py). `coalesce` says how rows are coalesced into records. The column expressions are built
+    here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s. `prepare` may have a step planned
+    once, too (`connectors.prepared`).
     """
     telemetry, limits = topics.telemetry, Limits(settings or EnrichmentSettings())
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
     lateness = _by_topic({t.name: t.lateness for t in telemetry if t.lateness}).alias("lateness")
     future = _by_topic({t.name: t.future for t in telemetry if t.future}).alias("future")
     split_by_verdict, join_inventory = _split_by_verdict(limits), _join_inventory(telemetry)
-    to_records = _to_records(topics, limits)
-    coalesced = coalesce()
+    addressed, coalescing = _to_records(topics, limits), coalesce()
+    to_records = prepare(lambda rows: addressed(coalescing.after(rows)))
 
-    def enrich(decoded: DataFrame, inventory: DataFrame) -> DataFrame:
-        judged = split_by_verdict(decoded.select("*", received, lateness, future))
-        return to_records(coalesced(join_inventory(judged, inventory)))
+    @lru_cache(maxsize=1)
+    def judge_with(inventory: DataFrame) -> Step:
+        def judge(decoded: DataFrame) -> DataFrame:
+            judged = split_by_verdict(decoded.select("*", received, lateness, future))
+            return coalescing.before(join_inventory(judged, inventory))
 
-    return enrich
+        return prepare(judge)
+
+    return lambda decoded, inventory: to_records(coalescing.gather(judge_with(inventory)(decoded)))
 
 
 def _by_topic(limits: dict[str, timedelta]) -> Column:

@@ -7,6 +7,7 @@ read or started when one is made.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -173,15 +174,14 @@ class Transform:
     def queries(self, job: Job, context: Context) -> list[Query]:
         """One query with the name of the job."""
         context = replace(context, filled_streams=self._filled(context))
-        finish, partitions = self.each_batch(context), context.settings.shuffle_partitions
         return [
             Query(
                 job.name,
                 self.build(context),
-                TransactionalSink,
+                # As many transactions as cores, not as source partitions.
+                partial(TransactionalSink, tasks=context.settings.shuffle_partitions),
                 context.settings.trigger_seconds,
-                # As many transactions as cores, not as source partitions; by key, so that a retry has the same tasks.
-                lambda frame: finish(frame).repartition(partitions, "key"),
+                self.each_batch(context),
                 context.topics[job.watermarks] if job.watermarks else None,
             )
         ]

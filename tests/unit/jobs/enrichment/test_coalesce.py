@@ -8,6 +8,7 @@ from random import Random
 import orjson
 import pytest
 
+from connectors.prepared import Prepared
 from infra.contract.columnar import to_rows
 from infra.contract.topics import load_topics
 from jobs.enrichment.coalesce import apart, coalesced
@@ -30,7 +31,7 @@ def point(series="cpu", value=1.0, time=NOW, **fields):
 
 @cache
 def enriching(coalesce):
-    return enrichment(load_topics(), coalesce)
+    return enrichment(load_topics(), coalesce, prepare=Prepared)
 
 
 @pytest.fixture

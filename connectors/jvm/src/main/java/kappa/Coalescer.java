@@ -59,7 +59,7 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
   public static Dataset<Row> coalesced(Dataset<?> frame) {
     StructType schema = frame.schema();
     JavaRDD<InternalRow> rows =
-        frame.queryExecution().toRdd().toJavaRDD().mapPartitions(new Coalescer(schema), true);
+        PreparedPlan.rowsOf(frame).toJavaRDD().mapPartitions(new Coalescer(schema), true);
     StructType wider =
         schema
             .add("coalesced", DataTypes.StringType)

@@ -88,7 +88,7 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
     return SQLExecution.withNewExecutionId(
         execution,
         Option.apply("kafka"),
-        () -> execution.toRdd().toJavaRDD().mapPartitionsWithIndex(task, true).collect());
+        () -> PreparedPlan.rowsOf(frame).toJavaRDD().mapPartitionsWithIndex(task, true).collect());
   }
 
   @Override

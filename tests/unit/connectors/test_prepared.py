@@ -1,0 +1,55 @@
+"""A prepared step gives of each frame what the step itself gives, though Spark plans it once."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from connectors.prepared import Prepared
+
+
+def rows(frame: DataFrame) -> list[tuple]:
+    return sorted(map(tuple, frame.collect()))
+
+
+def test_each_frame_has_its_own_rows_and_the_step_is_called_once(spark):
+    calls = []
+
+    def doubled(frame: DataFrame) -> DataFrame:
+        calls.append(frame)
+        return frame.withColumn("double", F.col("id") * 2).where("id % 2 = 1")
+
+    prepared = Prepared(doubled)
+    assert rows(prepared(spark.range(4))) == [(1, 2), (3, 6)]
+    assert rows(prepared(spark.range(4, 8))) == [(5, 10), (7, 14)]
+    assert rows(prepared(spark.range(0))) == []
+    assert len(calls) == 1
+
+
+def test_rows_are_shuffled_and_sorted_as_the_step_says(spark):
+    def spread(frame: DataFrame) -> DataFrame:
+        by_key = frame.withColumn("key", F.col("id") % 3).repartition(2, "key").sortWithinPartitions(F.desc("id"))
+        return by_key.withColumn("task", F.spark_partition_id())
+
+    prepared = Prepared(spread)
+    for first in (0, 100):
+        frame = spark.range(first, first + 50, numPartitions=3)
+        assert list(map(tuple, prepared(frame).collect())) == list(map(tuple, spread(frame).collect()))
+        assert prepared(frame)._jdf.queryExecution().toRdd().getNumPartitions() == 2
+
+
+def test_another_frame_stays_as_it_was(spark):
+    names = spark.createDataFrame([(1, "one"), (2, "two")], "id long, name string").persist()
+    prepared = Prepared(lambda frame: frame.join(F.broadcast(names), "id", "left"))
+    assert rows(prepared(spark.range(1, 3))) == [(1, "one"), (2, "two")]
+    assert rows(prepared(spark.range(2, 4))) == [(2, "two"), (3, None)]
+
+
+def test_a_frame_with_other_columns_gets_a_plan_of_its_own(spark):
+    prepared = Prepared(lambda frame: frame.withColumn("columns", F.lit(",".join(frame.columns))))
+    assert rows(prepared(spark.range(1))) == [(0, "id")]
+    assert rows(prepared(spark.range(1).toDF("other"))) == [(0, "other")]
+
+
+def test_steps_follow_on_each_other(spark):
+    first = Prepared(lambda frame: frame.where("id > 1"))
+    second = Prepared(lambda frame: frame.agg(F.sum("id").alias("sum")))
+    assert [rows(second(first(spark.range(n)))) for n in (3, 4, 5)] == [[(2,)], [(5,)], [(9,)]]
