@@ -6,6 +6,7 @@ who owns it takes the others back, who has lost it ends.
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import structlog
 from confluent_kafka import KafkaException
@@ -18,11 +19,30 @@ from jobs.runtime.query import QueryRun
 
 log = structlog.get_logger()
 
+
+class _Passing(NamedTuple):
+    """A failure that passes: it is met by a new start of the query."""
+
+    pattern: re.Pattern[str]
+    event: str
+    remedy: str
+
+
 # What meets a copy while the one that it has taken over from still ends its last batch.
-_BETWEEN_COPIES = re.compile(
-    "CONCURRENT_STREAM_LOG_UPDATE|Concurrent update to the log|ConcurrentModificationException"
-    "|FileAlreadyExistsException|ConcurrentTransactionException|DELTA_CONCURRENT"
-    "|ProducerFenced|InvalidProducerEpoch|PRODUCER_FENCED|INVALID_PRODUCER_EPOCH|_FENCED"
+_BETWEEN_COPIES = _Passing(
+    re.compile(
+        "CONCURRENT_STREAM_LOG_UPDATE|Concurrent update to the log|ConcurrentModificationException"
+        "|FileAlreadyExistsException|ConcurrentTransactionException|DELTA_CONCURRENT"
+        "|ProducerFenced|InvalidProducerEpoch|PRODUCER_FENCED|INVALID_PRODUCER_EPOCH|_FENCED"
+    ),
+    "query started again: another copy of this job is ending, or a transaction timed out",
+    "if it comes again: raise KAPPA_TRANSACTION_TIMEOUT_SECONDS or lower KAPPA_MAX_BATCH_BYTES",
+)
+# Spark waits ten seconds, always, for the process that it starts to read a fold.
+_SLOW_START = _Passing(
+    re.compile("Python worker failed to connect back"),
+    "query started again: this machine was too busy to start a Python process within ten seconds",
+    "if it comes again: give the job more CPU, or start fewer jobs at once",
 )
 RESTARTS = 10  # the other copy ends within its batch; what fails more often has another cause
 
@@ -45,7 +65,7 @@ class Copies:
         return {name: run.start() for name, run in self._runs.items()}
 
     def restart(self, name: str, failure: Exception) -> StreamingQuery | None:
-        """Start a failed query again if another copy was why it failed; None if it wasn't.
+        """Start a failed query again if it failed for what passes, such as another copy; None if it didn't.
 
         Raises TakenOverError if that copy has taken over.
         """
@@ -57,15 +77,12 @@ class Copies:
             lost = self._is_lost(run)
         except KafkaException:
             return None
-        if self._restarts >= RESTARTS or not (lost or _BETWEEN_COPIES.search(_text(failure))):
+        found = next((one for one in (_BETWEEN_COPIES, _SLOW_START) if one.pattern.search(_text(failure))), None)
+        passing = _BETWEEN_COPIES if lost else found
+        if self._restarts >= RESTARTS or passing is None:
             return None
         self._restarts += 1
-        log.warning(
-            "query started again: another copy of this job is ending, or a transaction timed out",
-            query=name,
-            failure=_text(failure)[:400],
-            remedy="if it comes again: raise KAPPA_TRANSACTION_TIMEOUT_SECONDS or lower KAPPA_MAX_BATCH_BYTES",
-        )
+        log.warning(passing.event, query=name, failure=_text(failure)[:400], remedy=passing.remedy)
         self._take_over(run, yields=False)
         return run.start()
 

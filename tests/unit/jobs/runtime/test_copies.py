@@ -66,9 +66,10 @@ def test_all_queries_are_taken_over_in_one_order_before_any_reads_its_checkpoint
         "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 7.",
         "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer",
         "io.delta.exceptions.ConcurrentTransactionException: DELTA_CONCURRENT_TRANSACTION",
+        "org.apache.spark.SparkException: Python worker failed to connect back.",
     ],
 )
-def test_what_the_other_copy_leaves_behind_is_met_by_a_new_start(started, calls, text):
+def test_what_passes_is_met_by_a_new_start(started, calls, text):
     copies, _, _ = started
     failure = RuntimeError("the query ended")
     failure.__cause__ = OSError(text)
