@@ -33,6 +33,7 @@ LENGTH = int(os.environ.get("KAPPA_HOSTILE_MINUTES", "10")) * 60 * SECOND
 TRAIL = 180 * SECOND  # so that watermarks pass the end
 FAULTS = ("cpu_hog:vm-03@+5m/2m", "silence:vm-02@+6m/2m", "log_burst:vm-04@+4m/1m")
 SETTLE_SECONDS = 1200.0
+START_SECONDS = 300.0
 MILLI = 1_000_000  # ns
 
 
@@ -151,8 +152,10 @@ class RecordedChain:
         self.map_file.write_text(yaml.safe_dump(declared, sort_keys=False))
         self.servers.up()
         apply(connect(self.bootstrap), self.topics)
-        for job in self.jobs.values():
+        for name, job in self.jobs.items():
             job.start()
+            if JOBS[name].uses_spark:  # one by one: else Spark may give up waiting for its workers
+                until(lambda job=job: job.said('"started"'), START_SECONDS, f"{name} does not start")
 
     def feed(self, cases: Iterable[Case] = ()) -> Poisoned:
         """Send all that the neighbours say, and the cases between."""
