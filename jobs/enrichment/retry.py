@@ -5,7 +5,7 @@ and offset. So ids and lateness come out as they would have at first. Only `kapp
 the telemetry topics, such headers would let any collector choose its own clock.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -18,18 +18,18 @@ from infra.contract.schemas import DECODED, EVENTS
 from infra.contract.topics import Topic, TopicMap
 
 
-def decode_retried(read: Callable[[str], DataFrame], topics: TopicMap) -> DataFrame:
+def decode_retried(sent: DataFrame, topics: TopicMap) -> DataFrame:
     """The rows of `events.retry`, decoded as if they came from their original topics: Kafka's columns, schemas.DECODED.
 
-    `read(name)` gives a new stream of the topic's rows, with headers, for a format or for `events`. Each decoder needs
-    a stream of its own, as Spark refuses one that is used twice; the topic is nearly always empty.
+    `sent` are the topic's rows, with headers; each decoder reads them once, and they are few.
     """
+    rows = _restored(sent)
     formats = [
-        decoder_of(name).decode(_restored(read(name)).where(~_is_events() & F.col("topic").isin(_names(spoken))))
+        decoder_of(name).decode(rows.where(~_is_events() & F.col("topic").isin(_names(spoken))))
         for name, spoken in topics_by_format(topics.telemetry).items()
     ]
     known = F.coalesce(F.col("topic").isin([topic.name for topic in topics.telemetry]), F.lit(False))
-    others = _events(_restored(read("events")).where(_is_events() | ~known), known)
+    others = _events(rows.where(_is_events() | ~known), known)
     part = _header(PART).try_cast("int")
     wanted = part.isNull() | F.col("batch").isNull() | (F.col("batch") == part)
     return (

@@ -71,7 +71,7 @@ def came(spark):
         encoded = [(k, v.encode()) for k, v in headers] if name != "foreign" else [("other", b"x")]
         rows.append((None, letter.value, "events.retry", 0, len(rows), RECEIVED, 0, encoded))
     sent = spark.createDataFrame(rows, KAFKA)
-    decoded = decode_retried(lambda _: sent, topics)
+    decoded = decode_retried(sent, topics)
     found = {name: [] for name in SENT}
     for row in enrichment(topics)(decoded, inventory).collect():
         record = json.loads(row.value)

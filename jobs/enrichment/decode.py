@@ -1,0 +1,61 @@
+"""Decodes a micro-batch: the records of each wire format by the format's decoder, retried dead letters as at first."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from connectors.decoders.registry import decoder_of
+from connectors.prepared import Prepared, Step
+from connectors.topic_rows import only_of
+from infra.contract.dead_letters import REJECTED_BYTES
+from infra.contract.retries import TOPIC as RETRY
+from infra.contract.topics import Topic, TopicMap
+from jobs.enrichment.identity import with_principal
+from jobs.enrichment.retry import decode_retried, topics_by_format
+
+
+class BatchDecoder:
+    """Decodes the rows of micro-batches: Kafka's columns and headers in, those of schemas.DECODED beside them out.
+
+    Each format has a plan of its own, which is made when the first records of the format come: what no records come of
+    costs nothing.
+    """
+
+    def __init__(self, topics: TopicMap, read_from: Callable[[Sequence[str]], Sequence[str]]) -> None:
+        """`read_from` gives the names of the topics that stand for these in Kafka."""
+        self._topics = topics
+        self._steps: list[tuple[frozenset[str], Step]] = [
+            (frozenset(read_from(_names(spoken))), Prepared(self._decoding(name, _names(spoken))))
+            for name, spoken in topics_by_format(topics.telemetry).items()
+        ]
+        retried = [topics[RETRY].name]
+        self._steps.append((frozenset(retried), Prepared(self._decoding_retried(retried))))
+
+    def __call__(self, rows: DataFrame) -> DataFrame:
+        """The decoded rows."""
+        found = [step(part) for topics, step in self._steps if (part := only_of(rows, topics)) is not None]
+        if not found:
+            _, step = self._steps[0]
+            return step(rows)
+        return reduce(DataFrame.unionByName, found)
+
+    def _decoding(self, wire_format: str, topics: list[str]) -> Step:
+        decode = decoder_of(wire_format).decode
+        return lambda rows: self._finished(decode(rows.where(F.col("topic").isin(topics))))
+
+    def _decoding_retried(self, topics: list[str]) -> Step:
+        return lambda rows: self._finished(decode_retried(rows.where(F.col("topic").isin(topics)), self._topics))
+
+    def _finished(self, decoded: DataFrame) -> DataFrame:
+        """With who wrote each record, and with as many bytes of one that could not be decoded as its dead letter has.
+
+        Each step that follows holds a copy or two of them.
+        """
+        named = with_principal(decoded, self._topics.telemetry)
+        return named.withColumn("value", F.substring("value", 1, REJECTED_BYTES))
+
+
+def _names(topics: Sequence[Topic]) -> list[str]:
+    return [topic.name for topic in topics]
