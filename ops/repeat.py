@@ -8,10 +8,9 @@ import structlog
 from prometheus_client import Gauge
 
 from connectors.shutdown import stop_on_signals
-from infra.contract.topics import parse_duration
-from infra.errors import UserError
 from jobs.runtime.metrics import MetricsServer
 from jobs.runtime.settings import load_settings
+from ops.units import seconds_of
 
 DONE = Gauge("kappa_maintenance_done_timestamp_seconds", "When a round of this process's maintenance last succeeded")
 LATE = 3  # intervals without success, after which it isn't healthy
@@ -27,11 +26,7 @@ def repeat(every: str | None, act: Callable[[], None]) -> None:
     if every is None:
         act()
         return
-    try:
-        seconds = parse_duration(every).total_seconds()
-    except ValueError as error:
-        raise UserError(f"--every {every!r}: {error}") from None
-    Rounds(seconds, act).run(stop_on_signals())
+    Rounds(seconds_of(every, "--every"), act).run(stop_on_signals())
 
 
 class Rounds:

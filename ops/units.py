@@ -1,4 +1,15 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, and durations as they write them."""
+
+from infra.contract.topics import parse_duration
+from infra.errors import UserError
+
+
+def seconds_of(duration: str, option: str) -> float:
+    """The seconds of a duration such as 10m. Raises UserError, naming the option, if it is none."""
+    try:
+        return parse_duration(duration).total_seconds()
+    except ValueError as error:
+        raise UserError(f"{option} {duration!r}: {error}") from None
 
 
 def size(count: float) -> str:

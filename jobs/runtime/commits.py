@@ -52,6 +52,17 @@ class Ownership:
         return Ownership(token, host, tuple(lost[-LOSERS:]))
 
 
+def owner_group(query: str) -> str:
+    """The consumer group whose metadata says which copy of a query may write."""
+    return f"{query}.owner"
+
+
+def owner_of(consumer: Consumer, progress_topic: str) -> Ownership:
+    """Which copy of a query may write; `consumer` names the query's owner group. Raises KafkaException."""
+    (found,) = fetch_committed(consumer, [TopicPartition(progress_topic, 0)])
+    return Ownership.parse(found.metadata or "")
+
+
 class TakenOverError(UserError):
     """Another copy of this job has begun to write: this one must end, and not be started again."""
 
@@ -146,12 +157,10 @@ class BatchCommitter:
 
     def _ownership(self) -> Ownership:
         with self._tokens() as consumer:
-            wanted = [TopicPartition(*self._place)]
-            (found,) = retrying(self._settings.retry_seconds)(lambda: fetch_committed(consumer, wanted))
-        return Ownership.parse(found.metadata or "")
+            return retrying(self._settings.retry_seconds)(lambda: owner_of(consumer, self._place[0]))
 
     def _tokens(self) -> AbstractContextManager[Consumer]:
-        return open_consumer(self._settings.connection, f"{self.query}.owner")
+        return open_consumer(self._settings.connection, owner_group(self.query))
 
     @property
     def _place(self) -> tuple[str, int]:

@@ -14,12 +14,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from infra.contract import retries
-from infra.contract.topics import parse_duration
 from infra.errors import UserError
 from jobs.runtime.settings import load_settings
 from ops.dead_letters import DeadLetter, original, printable, retried_keys
 from ops.launcher import topics_of
 from ops.redrive import Wanted, chosen, redrive, with_ids
+from ops.units import seconds_of
 
 app = typer.Typer(help="Dead letters: list them with the reason, show their bytes, retry them.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 200)
@@ -134,11 +134,7 @@ def retry_dead_letters(
 def _since_ms(since: str | None) -> int:
     if since is None:
         return 0
-    try:
-        age = parse_duration(since)
-    except ValueError as error:
-        raise UserError(f"--since={since!r}: {error}") from None
-    return int((datetime.now(UTC) - age).timestamp() * 1000)
+    return int((datetime.now(UTC).timestamp() - seconds_of(since, "--since")) * 1000)
 
 
 def _summary(letter: DeadLetter, retried: set[str]) -> dict[str, Any]:

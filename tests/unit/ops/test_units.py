@@ -1,6 +1,7 @@
 import pytest
 
-from ops.units import size
+from infra.errors import UserError
+from ops.units import seconds_of, size
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,13 @@ from ops.units import size
 )
 def test_a_size_has_three_digits_and_one_unit(count, shown):
     assert size(count) == shown
+
+
+@pytest.mark.parametrize(("duration", "seconds"), [("10m", 600), ("90s", 90), ("1500ms", 1.5)])
+def test_a_duration_has_seconds(duration, seconds):
+    assert seconds_of(duration, "--deadline") == seconds
+
+
+def test_what_is_no_duration_is_refused_with_its_option():
+    with pytest.raises(UserError, match=r"--deadline '10 minutes': write a whole number and a unit"):
+        seconds_of("10 minutes", "--deadline")
