@@ -127,6 +127,16 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
 
 
 @contextmanager
+def session(name: str, settings: Settings) -> Iterator[SparkSession]:
+    """The same for a command, which ends it."""
+    spark = open_session(name, settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
 def _off_the_command_line(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
     """Spark's configuration is in the command line of its JVM, which everybody sees: these go in a file instead."""
     if not secrets:

@@ -11,12 +11,13 @@ from pyspark.sql import SparkSession
 
 from connectors.kafka.offsets import Log
 from infra.contract.offsets import StoredOffsets
-from infra.contract.topics import TopicMap
+from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.runtime.job import job_of
 from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
+from ops.launcher import jobs_of
 from ops.replay.registry import Registry
 from ops.savepoints import archive, cut, rewind, savepoints
 from ops.savepoints.archive import MANIFEST, Contents
@@ -27,6 +28,13 @@ NO_BATCH = "has done no batch yet"
 PATIENCE_SECONDS = 60.0  # in which a job that runs is between two batches for a moment
 
 log = structlog.get_logger()
+
+
+def create_of_running(name: str, settings: Settings, spark: SparkSession) -> ChainSavepoint:
+    """Take a savepoint of all jobs that the settings' generation runs, but those for people; else as `create`."""
+    registry = Registry.read(settings.kafka_bootstrap)
+    jobs = tuple(one for one in jobs_of(settings, registry) if JOBS[one].follows_replays)
+    return create(name, settings, jobs, registry.topics(settings.generation, load_topics(settings.topics_file)), spark)
 
 
 def create(

@@ -3,14 +3,12 @@
 import json
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
@@ -18,7 +16,7 @@ from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.logs import configure_logs
-from jobs.runtime.session import open_session
+from jobs.runtime.session import session
 from jobs.runtime.settings import Settings, load_storage_settings
 from jobs.table import JOBS
 from ops.launcher import jobs_of, registry_for
@@ -30,6 +28,7 @@ from ops.savepoints.saved import ChainSavepoint, Savepoint
 app = typer.Typer(help="Keep jobs as they stand, and go on from there again.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 160)
 errors = Console(stderr=True)
+SESSION = "kappa.savepoint"
 
 Name = Annotated[str, typer.Argument(help="A savepoint.")]
 Generation = Annotated[str | None, typer.Option(help="Whose job. [live]")]
@@ -78,25 +77,13 @@ def _check_options(job: str | None, every_job: bool, keep: int | None, every: st
 
 
 def _one_job(name: str, job: str, settings: Settings) -> Savepoint:
-    with _session(settings) as spark:
+    with session(SESSION, settings) as spark:
         return savepoints.create(name, job, settings, spark)
 
 
 def _all_jobs(name: str, settings: Settings) -> ChainSavepoint:
-    registry = Registry.read(settings.kafka_bootstrap)
-    jobs = tuple(one for one in jobs_of(settings, registry) if JOBS[one].follows_replays)
-    topics = registry.topics(settings.generation, load_topics(settings.topics_file))
-    with _session(settings) as spark:
-        return chain.create(name, settings, jobs, topics, spark)
-
-
-@contextmanager
-def _session(settings: Settings) -> Iterator[SparkSession]:
-    spark = open_session("kappa.savepoint", settings)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    with session(SESSION, settings) as spark:
+        return chain.create_of_running(name, settings, spark)
 
 
 @app.command()
@@ -122,7 +109,7 @@ def rotate(
 
 
 def _rotate(jobs: Sequence[str], keep: int, settings: Settings) -> None:
-    with _session(settings) as spark:
+    with session(SESSION, settings) as spark:
         for saved in rotation.rotate(jobs, keep, settings, spark, datetime.now(UTC)):
             _tell(saved)
 

@@ -16,7 +16,7 @@ JOBS = ("enrichment", "statistics", "detector", "incidents", "archive", "indexer
 
 
 @contextmanager
-def no_session(_):
+def no_session(_name, _settings):
     yield None
 
 
@@ -28,8 +28,8 @@ def settings(monkeypatch, tmp_path):
         return settings.model_copy(update={"generation": generation or "live"})
 
     monkeypatch.setattr(cli, "load_storage_settings", load)
-    monkeypatch.setattr(cli, "_session", no_session)
-    monkeypatch.setattr(cli.Registry, "read", classmethod(lambda *_: Registry()))
+    monkeypatch.setattr(cli, "session", no_session)
+    monkeypatch.setattr(Registry, "read", classmethod(lambda *_: Registry()))
     monkeypatch.setattr(cli.chain, "create", create)
     return settings
 
