@@ -35,6 +35,7 @@ class Commands(LazyGroup):
         "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
         "backfill": LazyCommand("ops.backfill.cli", "Run the jobs over the archive as a batch, without Kafka between."),
         "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
+        "upgrade": LazyCommand("ops.upgrade.cli", "Guard an upgrade: note what was, watch the new image, go back."),
         "state": LazyCommand("ops.state.cli", "Show what the detector has learned of each series."),
         "sql": LazyCommand("ops.sql.cli", "Ask the Delta tables by SQL."),
         "capacity": LazyCommand("ops.capacity.cli", "Say what a fleet needs: cores, memory, partitions, disks."),
