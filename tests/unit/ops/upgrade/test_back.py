@@ -6,7 +6,6 @@ import pytest
 
 from infra.contract.topics import load_topics
 from infra.errors import UserError
-from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.packed_state import VALUE
 from jobs.runtime.settings import Settings
 from jobs.statistics.state import LAYOUT
