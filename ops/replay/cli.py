@@ -20,7 +20,7 @@ from rich.table import Table
 from connectors.kafka.offsets import Log
 from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
-from jobs.runtime.session import open_session
+from jobs.runtime.session import session
 from jobs.runtime.settings import Settings, load_settings, load_storage_settings
 from jobs.table import JOBS
 from ops.replay import diff as comparison
@@ -30,6 +30,7 @@ from ops.replay.progress import Progress, Watched
 from ops.replay.registry import Promotion, Registry, write
 from ops.replay.restore import restore
 from ops.savepoints import savepoints
+from ops.units import seconds_of
 
 app = typer.Typer(help="Replay the log through other code or settings, compare, promote.", no_args_is_help=True)
 console = Console(width=None if sys.stdout.isatty() else 160)
@@ -166,12 +167,8 @@ def _restore_if_planned(name: str, registry: Registry, settings: Settings) -> No
     """Bring the archive back into topics, if the generation is to read it and that has not been done to its end."""
     if registry.find(name).state != "restoring":
         return
-    with errors.status(f"{name}: bringing the archive back into topics"):
-        spark = open_session("kappa.replay", settings)
-        try:
-            registry.generations[name] = restore(registry.find(name), registry, settings, spark)
-        finally:
-            spark.stop()
+    with errors.status(f"{name}: bringing the archive back into topics"), session("kappa.replay", settings) as spark:
+        registry.generations[name] = restore(registry.find(name), registry, settings, spark)
     write(settings.kafka_bootstrap, registry.generations[name])
 
 
@@ -306,18 +303,25 @@ def diff(
     """
     settings = load_settings()
     registry = Registry.read(settings.kafka_bootstrap)
-    declared = load_topics(settings.topics_file)
-    both = [promotion.watch(name, registry, settings) for name in (first, second)]
-    jobs = {*both[0].generation.jobs} & {*both[1].generation.jobs}
-    topics = comparison.differing_topics(registry.topics(first, declared), registry.topics(second, declared), jobs)
-    since = max(watched.generation.begin_ms or 0 for watched in both)
-    end = parse_time(until) if until else min(watched.reached() for watched in both)
-    found = comparison.diff(topics, comparison.reader(settings.kafka_bootstrap), since, end)
+    found, end = _compared(first, second, registry, settings, parse_time(until) if until else None)
     if as_json:
         _print_diff(found)
     else:
         _show_diff(found, first, second, examples, end)
     raise typer.Exit(not found.is_empty)
+
+
+def _compared(
+    first: str, second: str, registry: Registry, settings: Settings, until_ms: int | None = None
+) -> tuple[comparison.Diff, int]:
+    """The differences of two generations up to a time, by default what both have reached; gives that too."""
+    declared = load_topics(settings.topics_file)
+    both = [promotion.watch(name, registry, settings) for name in (first, second)]
+    jobs = {*both[0].generation.jobs} & {*both[1].generation.jobs}
+    topics = comparison.differing_topics(registry.topics(first, declared), registry.topics(second, declared), jobs)
+    since = max(watched.generation.begin_ms or 0 for watched in both)
+    end = min(watched.reached() for watched in both) if until_ms is None else until_ms
+    return comparison.diff(topics, comparison.reader(settings.kafka_bootstrap), since, end), end
 
 
 def _print_diff(found: comparison.Diff) -> None:
@@ -353,16 +357,35 @@ def _show_diff(found: comparison.Diff, first: str, second: str, examples: int, u
 def promote(
     name: Name,
     force: Annotated[bool, typer.Option(help="Even if it has not caught up, or ends before the log does.")] = False,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Only if at most this share of each topic's records differs; else exit 1."),
+    ] = None,
+    # The archive has a batch a minute, and may have just begun one.
+    deadline: Annotated[str, typer.Option(help="How long it may take to catch up, e.g. 2h.")] = "5m",
 ) -> None:
     """Switch readers to a generation: Elasticsearch's aliases and the pointer to the Delta tables.
 
-    Example: kappa replay promote v2
+    With --tolerance it is compared with what readers see now, and one that differs too much is left for a person.
+
+    Example: kappa replay promote v2 --tolerance 0.01 --deadline 2h
     """
+    patience = seconds_of(deadline, "--deadline")
     settings = load_storage_settings()
     registry = Registry.read(settings.kafka_bootstrap)
     if not force:
-        promotion.check_caught_up(promotion.watch(name, registry, settings))
+        promotion.check_caught_up(promotion.watch(name, registry, settings), patience)
+    if tolerance is not None and name != registry.promotion.generation:
+        _check_difference(name, tolerance, registry, settings)
     _promote(name, registry, settings)
+
+
+def _check_difference(name: str, tolerance: float, registry: Registry, settings: Settings) -> None:
+    """End with 1, and one line that says why, if a generation differs too much from what readers see."""
+    now = registry.promotion.generation
+    if reason := promotion.too_different(_compared(now, name, registry, settings)[0], tolerance):
+        typer.echo(f"{name} is not promoted: {reason}; kappa replay diff {now} {name} shows what differs")
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -378,11 +401,8 @@ def rollback() -> None:
 
 def _promote(name: str, registry: Registry, settings: Settings) -> None:
     registry.find(name)
-    spark = open_session("kappa.replay", settings)
-    try:
+    with session("kappa.replay", settings) as spark:
         found: Promotion = promotion.promote(name, registry, settings, spark)
-    finally:
-        spark.stop()
     errors.print(f"readers see {found.generation}; before, they saw {found.previous or LIVE}")
 
 

@@ -58,6 +58,12 @@ class Diff:
         """Whether there are no differences."""
         return not self.differences
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """By topic, of those that hold any, the share of the records that differ."""
+        differing = Counter(one.topic for one in self.differences)
+        return {topic: differing[topic] / max(counts) for topic, counts in self.compared.items() if max(counts)}
+
     def summary(self) -> Counter[tuple[str, str, str, str]]:
         """The number of differences by (topic, kind, machine, verdict)."""
         return Counter(

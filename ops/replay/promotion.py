@@ -20,10 +20,9 @@ from infra.errors import UserError
 from jobs.indexer.index_names import index_of
 from jobs.runtime.settings import Settings, present_identity
 from ops.replay import run, views
+from ops.replay.diff import Diff
 from ops.replay.progress import CatchUp, Watched
 from ops.replay.registry import Promotion, Registry, write
-
-PATIENCE_SECONDS = 300.0  # the archive has a batch a minute, and may have just begun one
 
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
@@ -37,7 +36,7 @@ def watch(name: str, registry: Registry, settings: Settings) -> Watched:
     return Watched(registry.find(name), topics, settings, Log(settings.kafka_bootstrap))
 
 
-def check_caught_up(watched: Watched, patience: float = PATIENCE_SECONDS) -> None:
+def check_caught_up(watched: Watched, patience: float) -> None:
     """Raises UserError unless the generation follows the log and catches up within `patience` seconds."""
     name = watched.generation.name
     if not watched.generation.follows:
@@ -52,6 +51,14 @@ def check_caught_up(watched: Watched, patience: float = PATIENCE_SECONDS) -> Non
                 "`kappa replay status` to say 0, or --force"
             )
         time.sleep(0.5)
+
+
+def too_different(found: Diff, tolerance: float) -> str | None:
+    """Why a generation that differs so from what readers see isn't promoted unseen; None if it may be."""
+    if not found.shares:
+        return "there is no record to compare"
+    topic, share = max(found.shares.items(), key=lambda one: one[1])
+    return f"{share:.2%} of {topic} differ, {tolerance:.2%} may" if share > tolerance else None
 
 
 def promote(name: str, registry: Registry, settings: Settings, spark: SparkSession) -> Promotion:

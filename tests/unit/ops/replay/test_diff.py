@@ -117,3 +117,10 @@ def test_events_are_compared_one_by_one_however_they_were_gathered(compare):
     assert [d.kind for d in compare([gathered], [events(0, 1, 3)], topics).differences] == ["only in first"]
     # By their own times: a record may reach over the bounds.
     assert compare([gathered], [events(1, 2)], topics, since_ms=20, until_ms=20).compared == {"events": (1, 1)}
+
+
+def test_the_share_of_a_topic_counts_a_changed_record_once(compare):
+    found = compare([novelty("a"), novelty("b"), novelty("c")], [novelty("a"), novelty("b", score=2.0), novelty("c")])
+    assert found.shares == {"novelties": pytest.approx(1 / 3)}
+    assert compare([novelty("a")], [novelty("a"), novelty("b")]).shares == {"novelties": 0.5}
+    assert compare([], []).shares == {}
