@@ -87,6 +87,12 @@ def test_the_manifests_are_kubernetes(example):
         ("console.ingress.enabled=true", "console.ingress: strangers could act"),
         ("savepoints.enabled=true", "savepoints: each job's checkpoints"),
         ("maintenance.schedule=daily", "schedule"),
+        ("upgrade.mode=blue-green", "mode"),
+        ("upgrade.deadline=10 minutes", "deadline"),
+        ("upgrade.tolerance=2", "tolerance"),
+        ("upgrade.mode=savepoint", "upgrade.mode: savepoint: each job's checkpoints"),
+        ("upgrade.mode=generation", "upgrade.mode: generation: generations is empty"),
+        ("upgrade.mode=checkpoint,live=false", "upgrade.mode: checkpoint guards the generation live"),
         ("extraVolumes[0].emptyDir.medium=Memory", "extraVolumes"),
     ],
 )
@@ -382,6 +388,67 @@ def test_with_shared_storage_each_generation_is_maintained_wherever_it_is_and_sa
     assert not [name for name, pod in found.items() if "affinity" in pod]
     without = _cron_jobs(*shared, "--set", "jobs.archive.enabled=false", "--set", "savepoints.enabled=false")
     assert without == {}
+
+
+def _hooks(*arguments):
+    """The guards of an upgrade: by name, when they run, and their container."""
+    jobs = [one for one in _of_kind("Job", *arguments) if "-upgrade-" in one["metadata"]["name"]]
+    for one in jobs:
+        assert one["spec"]["backoffLimit"] == 0 and one["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+    return {
+        one["metadata"]["name"]: (
+            one["metadata"]["annotations"]["helm.sh/hook"],
+            one["spec"]["template"]["spec"]["containers"][0],
+        )
+        for one in jobs
+    }
+
+
+def test_an_upgrade_is_guarded_only_where_it_is_wanted():
+    assert _hooks() == {}
+
+
+def test_before_an_upgrade_the_running_jobs_are_noted_and_after_it_they_are_watched():
+    without = ("--set", "jobs.archive.enabled=false")
+    hooks = _hooks("--set", "upgrade.mode=checkpoint", "--set", "upgrade.deadline=5m", *without)
+    (begins, begin), (watches, watch) = hooks["kappa-upgrade-begin"], hooks["kappa-upgrade-watch"]
+    assert (begins, watches) == ("pre-upgrade", "post-upgrade")
+    jobs = [f"--job={job}" for job in ("detector", "enrichment", "indexer", "statistics")]
+    assert begin["args"] == ["upgrade", "begin", "--mode=checkpoint", *jobs]
+    assert watch["args"] == ["upgrade", "watch", "--deadline=5m"]
+    # What it needs of the chain is in Kafka.
+    assert "KAPPA_CHECKPOINTS" not in {one["name"] for one in begin["env"]}
+
+
+def test_in_the_small_profile_all_jobs_are_noted():
+    hooks = _hooks("--set", "upgrade.mode=checkpoint", "--set", "profile=small")
+    assert hooks["kappa-upgrade-begin"][1]["args"] == ["upgrade", "begin", "--mode=checkpoint"]
+
+
+def test_with_savepoints_the_guards_reach_what_the_jobs_keep():
+    shared = ("--set", "storage.checkpoints=s3a://b/c,storage.delta=s3a://b/d", "--set", "jobs.rules.enabled=true")
+    hooks = _hooks("--set", "upgrade.mode=savepoint", *shared)
+    assert hooks["kappa-upgrade-watch"][1]["args"] == ["upgrade", "watch", "--deadline=10m", "--back"]
+    for _, container in hooks.values():
+        environment = {one["name"]: one.get("value") for one in container["env"]}
+        assert environment["KAPPA_CHECKPOINTS"] == "s3a://b/c" and environment["KAPPA_OPTIONAL_JOBS"] == "rules"
+
+    claimed = ("--set", "upgrade.mode=savepoint", "--set", "storage.existingClaim=kappa")
+    pods = [pod["spec"] for pod in _pods(_manifests(*claimed))]
+    guards = [pod for pod in pods if pod["containers"][0].get("args", [""])[0] == "upgrade"]
+    assert len(guards) == 2
+    for pod in guards:
+        home = next(volume for volume in pod["volumes"] if volume["name"] == "home")
+        assert home["persistentVolumeClaim"] == {"claimName": "kappa"}
+
+
+def test_the_last_generation_is_promoted_within_the_tolerance():
+    planned = (*SECOND, "--set", "generations[1].name=v3", "--set", "generations[1].jobs={detector,indexer}")
+    hooks = _hooks(*planned, "--set", "storage.existingClaim=kappa", "--set", "upgrade.mode=generation",
+                   "--set", "upgrade.tolerance=0.005")  # fmt: skip
+    ((when, container),) = hooks.values()
+    assert when == "post-upgrade"
+    assert container["args"] == ["replay", "promote", "v3", "--tolerance=0.005", "--deadline=10m"]
 
 
 SECURED = (

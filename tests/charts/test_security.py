@@ -94,6 +94,28 @@ def test_in_production_jobs_reach_their_servers_and_no_others(network):
     assert reach(rules, pods, ELASTICSEARCH, 9200) == {"indexer", "toolbox", "console", "test"}
 
 
+def test_the_guards_of_an_upgrade_reach_what_they_ask_and_no_more(network):
+    rules, pods = network(*PRODUCTION, "--set", "upgrade.mode=checkpoint")
+    assert rules.allows(pods["upgrade"], KAFKA, 9093) and not rules.allows(pods["upgrade"], ELASTICSEARCH, 9200)
+    assert _secrets_of_component("upgrade", *PRODUCTION, "--set", "upgrade.mode=checkpoint") == {
+        "kappa-administrator", "telemetry-cluster-ca-cert",
+    }  # fmt: skip
+    rules, pods = network(*ON_KUBERNETES, "--set", "upgrade.mode=savepoint")
+    assert rules.allows(pods["upgrade"], OUTSIDE, 9000)  # the example's object store
+    planned = ("--set", "generations[0].name=v2,upgrade.mode=generation", "--set", "generations[0].jobs={detector}")
+    rules, pods = network(*ON_KUBERNETES, *planned)
+    assert rules.allows(pods["promotion"], OUTSIDE, 9000) and rules.allows(pods["promotion"], ELASTICSEARCH, 9200)
+
+
+def _secrets_of_component(name, *arguments):
+    return {
+        secret
+        for pod in _pods(_manifests(*arguments))
+        if pod["metadata"]["labels"]["app.kubernetes.io/component"] == name
+        for secret in _secrets_of(pod)
+    }
+
+
 def test_only_the_notifier_reaches_people(network):
     rules, pods = network(*PRODUCTION, "--set", "jobs.notifier.enabled=true", "--set", "notifier.routes=routes: []")
     assert reach(rules, pods, OUTSIDE, 587) == {"notifier"}

@@ -111,7 +111,7 @@ securityContext:
 
 {{/* The user of a component, as `kappa acl` names it. Takes (dict "root" . "component" "detector"). */}}
 {{- define "kappa.user" -}}
-{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" "maintenance" "administrator" "savepoints" "administrator" "console" "operator" -}}
+{{- $others := dict "all" "jobs" "topics" "administrator" "toolbox" "administrator" "test" "administrator" "maintenance" "administrator" "savepoints" "administrator" "upgrade" "administrator" "promotion" "administrator" "console" "operator" -}}
 {{ get $others .component | default .component }}
 {{- end -}}
 
@@ -129,7 +129,7 @@ securityContext:
 {{- $found = append $found (dict "name" $name "key" .passwordSecret.key "file" "kappa_kafka_sasl_password") -}}
 {{- end -}}
 {{- end -}}
-{{- if has .component (list "indexer" "all" "toolbox" "console" "test") -}}
+{{- if has .component (list "indexer" "all" "toolbox" "console" "promotion" "test") -}}
 {{- with .root.Values.elasticsearch -}}
 {{- if .passwordSecret.name -}}
 {{- $found = append $found (dict "name" .passwordSecret.name "key" .passwordSecret.key "file" "kappa_elasticsearch_password") -}}
@@ -176,7 +176,7 @@ securityContext:
 {{- with .user }}
 - {name: KAPPA_ELASTICSEARCH_USER, value: {{ . | quote }}}
 {{- end }}
-{{- if and .caSecret.name (has $.component (list "indexer" "all" "toolbox" "console" "test")) }}
+{{- if and .caSecret.name (has $.component (list "indexer" "all" "toolbox" "console" "promotion" "test")) }}
 - {name: KAPPA_ELASTICSEARCH_CA, value: /etc/kappa/elasticsearch-ca/{{ .caSecret.key }}}
 {{- end }}
 {{- end }}
@@ -199,7 +199,7 @@ securityContext:
 {{- if and .userPrefix (eq .protocol "SSL") }}{{ $_ := set $secrets "kafka-client" (printf "%s%s" .userPrefix (include "kappa.user" $)) -}}
 {{- else if .clientSecret.name }}{{ $_ := set $secrets "kafka-client" .clientSecret.name }}{{ end -}}
 {{- end -}}
-{{- if has .component (list "indexer" "all" "toolbox" "console" "test") -}}
+{{- if has .component (list "indexer" "all" "toolbox" "console" "promotion" "test") -}}
 {{- with .root.Values.elasticsearch.caSecret.name }}{{ $_ := set $secrets "elasticsearch-ca" . }}{{ end -}}
 {{- end -}}
 {{ toJson $secrets }}
@@ -242,4 +242,61 @@ securityContext:
 {{- with .root.Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Of a command that reads what jobs keep, with a Spark of its own. Takes (dict "root" . "driverMemory" ...). */}}
+{{- define "kappa.commandenv" -}}
+- {name: KAPPA_DRIVER_MEMORY, value: {{ .driverMemory }}}
+- {name: KAPPA_SPARK_MASTER, value: "local[1,4]"}
+- {name: KAPPA_SHUFFLE_PARTITIONS, value: {{ .root.Values.spark.shufflePartitions | quote }}}
+{{- with .root.Values.spark.conf }}
+- {name: KAPPA_SPARK_CONF, value: {{ toJson . | quote }}}
+{{- end }}
+{{- with include "kappa.storageenv" .root | trim }}
+{{ . }}
+{{- end }}
+{{- with include "kappa.optionalenv" .root }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Of a command that must know which jobs there are. */}}
+{{- define "kappa.optionalenv" -}}
+{{- if .Values.jobs.rules.enabled -}}
+- {name: KAPPA_OPTIONAL_JOBS, value: rules}
+{{- end -}}
+{{- end -}}
+
+{{/* The pod of a Job: one command. Takes (dict "root" . "component" ... "generation" ... "args" (list ...) "resources" ...),
+     and maybe "image", "beside" (as kappa.pod), "env" (more of it, as text), "restartPolicy", and "claim": then it has a
+     home, on that claim, or of its own where that is empty. */}}
+{{- define "kappa.task" -}}
+metadata:
+  {{- include "kappa.podmeta" . | nindent 2 }}
+spec:
+  {{- include "kappa.pod" . | nindent 2 }}
+  restartPolicy: {{ .restartPolicy | default "Never" }}
+  containers:
+    - name: {{ .component }}
+      {{- include "kappa.container" . | nindent 6 }}
+      args: {{ toJson .args }}
+      env:
+        {{- include "kappa.env" . | nindent 8 }}
+        {{- with .env }}
+        {{- . | nindent 8 }}
+        {{- end }}
+      resources:
+        {{- toYaml .resources | nindent 8 }}
+      volumeMounts:
+        {{- include "kappa.mounts" . | nindent 8 }}
+        {{- if hasKey . "claim" }}
+        - {name: home, mountPath: /var/lib/kappa}
+        {{- end }}
+  volumes:
+    {{- include "kappa.volumes" . | nindent 4 }}
+    {{- if .claim }}
+    - {name: home, persistentVolumeClaim: {claimName: {{ .claim }}}}
+    {{- else if hasKey . "claim" }}
+    - {name: home, emptyDir: {}}
+    {{- end }}
 {{- end -}}
