@@ -94,3 +94,9 @@ def test_a_service_is_bounded_and_may_fail(name):
 def test_the_heap_is_what_spark_asks_for():
     heap = _services("infra/docker/job.yml")["job"]["environment"]["KAPPA_DRIVER_MEMORY"]
     assert _mebibytes(heap) >= 450  # SparkContext refuses less
+
+
+def test_the_jobs_are_known_by_their_label_and_nothing_else_has_it():
+    """By it infra/docker/upgrade finds what it gives another image."""
+    labelled = {name for name, one in _everything().items() if one.get("labels") == {"kappa.job": "true"}}
+    assert labelled == {f"{profile}.{name}" for profile in ("standard", "small") for name, _ in _jobs(profile)}
