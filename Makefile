@@ -84,6 +84,10 @@ $(TOOLS)/.installed: tests/charts/programs.txt tests/charts/schemas.txt | $(VENV
 test-compose: setup ## Bring the compose stack up, kill containers, compare with the truth: build/deploy.json, 15 minutes, needs Docker
 	$(BIN)/python -m tests.deploy.compose $(DEPLOY_ARGS)
 
+.PHONY: test-upgrade
+test-upgrade: setup ## Upgrade the compose stack to images that crash, are slow, have another state, answer otherwise: build/upgrade.json, over an hour, needs Docker
+	$(BIN)/python -m tests.deploy.upgrade $(DEPLOY_ARGS)
+
 .PHONY: test-k8s
 test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an upgrade and a rollback: build/deploy.json
 	$(BIN)/python -m tests.deploy.kubernetes $(DEPLOY_ARGS)
