@@ -105,9 +105,6 @@ def _chain(settings: Settings, wanted: Callable[[Job], bool]) -> Iterator[Chain]
 @app.command()
 def watch(
     deadline: Annotated[str, typer.Option(help="How long the new image may need, e.g. 10m.")] = "10m",
-    go_back: Annotated[
-        bool, typer.Option("--back", help="If it isn't ready, do what `kappa upgrade back` does.")
-    ] = False,
     generation: Generation = None,
     as_json: Json = False,
 ) -> None:
@@ -124,18 +121,8 @@ def watch(
     noted = {job_of(query) for query in mark.queries}
     with _chain(settings, lambda one: one.name in noted) as seen:
         outcome = watch_chain(mark, seen.look, seconds, _reporter())
-    line = str(outcome)
-    if go_back and not outcome.is_ready:
-        line = f"{line}; {_back_or_why_not(mark, settings)}"
-    _tell(_facts(outcome) | {"line": line}, line, as_json)
+    _tell(_facts(outcome), str(outcome), as_json)
     raise typer.Exit(not outcome.is_ready)
-
-
-def _back_or_why_not(mark: Mark, settings: Settings) -> str:
-    try:
-        return way_back.back(mark, settings)
-    except UserError as error:
-        return str(error)
 
 
 def _reporter() -> Callable[[str], None]:

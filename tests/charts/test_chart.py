@@ -428,7 +428,8 @@ def test_in_the_small_profile_all_jobs_are_noted():
 def test_with_savepoints_the_guards_reach_what_the_jobs_keep():
     shared = ("--set", "storage.checkpoints=s3a://b/c,storage.delta=s3a://b/d", "--set", "jobs.rules.enabled=true")
     hooks = _hooks("--set", "upgrade.mode=savepoint", *shared)
-    assert hooks["kappa-upgrade-watch"][1]["args"] == ["upgrade", "watch", "--deadline=10m", "--back"]
+    when, container = hooks["kappa-upgrade-back"]
+    assert (when, container["args"], len(hooks)) == ("pre-rollback", ["upgrade", "back"], 3)
     for _, container in hooks.values():
         environment = {one["name"]: one.get("value") for one in container["env"]}
         assert environment["KAPPA_CHECKPOINTS"] == "s3a://b/c" and environment["KAPPA_OPTIONAL_JOBS"] == "rules"
@@ -436,7 +437,7 @@ def test_with_savepoints_the_guards_reach_what_the_jobs_keep():
     claimed = ("--set", "upgrade.mode=savepoint", "--set", "storage.existingClaim=kappa")
     pods = [pod["spec"] for pod in _pods(_manifests(*claimed))]
     guards = [pod for pod in pods if pod["containers"][0].get("args", [""])[0] == "upgrade"]
-    assert len(guards) == 2
+    assert len(guards) == 3
     for pod in guards:
         home = next(volume for volume in pod["volumes"] if volume["name"] == "home")
         assert home["persistentVolumeClaim"] == {"claimName": "kappa"}

@@ -126,7 +126,7 @@ def test_an_upgrade_as_the_command_line_sees_it(settings, hurried, monkeypatch):
     new = Copy(settings, planned=0)
     new.do(10)
     ready = call("watch", "--deadline", "60s", "--json")
-    assert ready["line"].startswith("ready after ") and ready["queries"][QUERY]["owner"] == new.committer.token
+    assert ready["ready"] and ready["why"] == "each of 1 queries goes on; their lag is as before, or falls"
     assert ready["queries"][QUERY] == {
         "owner": new.committer.token, "batches": 2, "lag": 0, "end": 10, "has_committed": True,
     }  # fmt: skip

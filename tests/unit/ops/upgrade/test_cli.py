@@ -114,22 +114,6 @@ def test_watch_as_json(noted, outcome):
     }  # fmt: skip
 
 
-def test_watch_may_go_back_itself_and_says_so_in_the_same_line(noted, outcome, monkeypatch):
-    outcome(False)
-    call("begin")
-    monkeypatch.setattr(cli.way_back, "back", lambda mark, _settings: f"back to {mark.mode}")
-    assert call("watch", "--back").stdout == "not ready after 12 s: detector: why; back to checkpoint\n"
-
-    def refuse(*_):
-        raise UserError("savepoint 'x': was taken by an earlier version")
-
-    monkeypatch.setattr(cli.way_back, "back", refuse)
-    failed = call("watch", "--back")
-    assert failed.exit_code == 1 and failed.stdout.endswith("why; savepoint 'x': was taken by an earlier version\n")
-    outcome(True)
-    assert call("watch", "--back").stdout == "ready after 12 s: detector: why\n"
-
-
 def test_a_deadline_that_is_none_is_named():
     assert "--deadline 'soon': write a whole number and a unit" in str(call("watch", "--deadline", "soon").exception)
 
