@@ -18,11 +18,13 @@ from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.runtime.job import job_of
 from jobs.runtime.logs import configure_logs
+from jobs.runtime.preflight import reach_broker
 from jobs.runtime.session import session
 from jobs.runtime.settings import Settings, load_settings, load_storage_settings
 from jobs.table import JOBS
 from ops.launcher import jobs_of, registry_for
 from ops.savepoints import chain, rotation, savepoints
+from ops.savepoints.saved import ChainSavepoint
 from ops.units import seconds_of
 from ops.upgrade import back as way_back
 from ops.upgrade import mark as marks
@@ -69,8 +71,7 @@ def begin(
     if unknown := sorted({*(job or ())} - applications):
         raise UserError(f"--job {unknown[0]}: there is none; there are {', '.join(sorted(applications))}")
     needs_storage = mode is Mode.savepoint
-    settings = (load_storage_settings if needs_storage else load_settings)(generation=generation)
-    configure_logs(settings)
+    settings = _reached((load_storage_settings if needs_storage else load_settings)(generation=generation))
     with _chain(settings, lambda one: not job or one.runs_in in job) as seen:
         before = marks.before_of(measure(seen.look, MEASURED_SECONDS))
     if not before:
@@ -84,9 +85,18 @@ def begin(
     _tell(mark.model_dump(), f"{len(before)} queries are noted{saved}: now start the new image", as_json)
 
 
+def _reached(settings: Settings) -> Settings:
+    """The settings of a broker that answers; the same upgrade may start it again. Raises UserError if none does."""
+    configure_logs(settings)
+    reach_broker(settings, set(), threading.Event())
+    return settings
+
+
 def _save(settings: Settings) -> str:
+    def create(name: str) -> ChainSavepoint:
+        return chain.create_of_running(name, settings, spark)
+
     with session("kappa.upgrade", settings) as spark:
-        create = lambda name: chain.create_of_running(name, settings, spark)  # noqa: E731
         return rotation.rotate_all("upgrade", KEPT, settings, create, datetime.now(UTC)).name
 
 
@@ -115,8 +125,7 @@ def watch(
     Example: kappa upgrade watch --deadline 10m
     """
     seconds = seconds_of(deadline, "--deadline")
-    settings = load_settings(generation=generation)
-    configure_logs(settings)
+    settings = _reached(load_settings(generation=generation))
     mark = marks.read(settings)
     noted = {job_of(query) for query in mark.queries}
     with _chain(settings, lambda one: one.name in noted) as seen:
@@ -156,8 +165,7 @@ def back(generation: Generation = None, as_json: Json = False) -> None:
 
     Example: kappa upgrade back
     """
-    settings = load_settings(generation=generation)
-    configure_logs(settings)
+    settings = _reached(load_settings(generation=generation))
     mark = marks.read(settings)
     line = way_back.back(mark, settings)
     _tell({"savepoint": mark.savepoint, "restored": line != way_back.GOES_ON, "why": line}, line, as_json)

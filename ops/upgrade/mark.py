@@ -17,7 +17,7 @@ from jobs.runtime.settings import Settings
 from ops.savepoints.saved import commit, tasks_of
 from ops.upgrade.looks import Look
 
-PATIENCE_SECONDS = 300.0  # for a bundled broker, which the same upgrade starts again
+PATIENCE_SECONDS = 60.0  # for the coordinator of a broker that was started again
 
 Mode = Literal["checkpoint", "savepoint"]
 

@@ -37,6 +37,7 @@ def noted(monkeypatch):
     held = []
     monkeypatch.setattr(cli, "Chain", FakeChain)
     monkeypatch.setattr(cli, "MEASURED_SECONDS", 0)
+    monkeypatch.setattr(cli, "reach_broker", lambda *_: {})
     monkeypatch.setattr(cli.marks, "write", lambda mark, _settings: held.append(mark))
     monkeypatch.setattr(cli.marks, "read", lambda _settings: held[-1])
     monkeypatch.setattr(cli, "_save", lambda _settings: "upgrade.live.20261126T100000Z")
