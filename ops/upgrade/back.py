@@ -2,8 +2,9 @@
 
 The sink is exactly-once whatever image repeats a batch, so the former image goes on from its checkpoints wherever it
 can read them. Only where it can't, as the new image has packed another state, is the savepoint put back in their place:
-what the new image has written stays, and what follows from the records that it had read isn't written again. So nothing
-is written twice; but what the new image would have written later of them than the former one isn't written at all.
+what the new image has written stays, and what follows from the records that it had read isn't written again. So of the
+same results none is lost or doubled; of those that the two images write at other records: docs/how-to/upgrade.md,
+'What is not guarded'.
 """
 
 from dataclasses import dataclass

@@ -147,7 +147,7 @@ def test(profile: str, tag: str, kills: int, seed: int, with_replay: bool) -> di
         killed = strike(names, release.kill, kills, seed, spread=15)
         steps["after_kills"] = compare_past(time.time(), release.verify, 600)
         release.helm("test", RELEASE, "--timeout", "15m")
-        release.install(tag=f"{tag}-next")
+        release.install("--set", "upgrade.mode=checkpoint", tag=f"{tag}-next")
         steps["after_upgrade"] = compare_past(time.time() + 20, release.count, 600)
         release.helm("rollback", RELEASE, "1", "--wait", "--timeout", "10m")
         steps["after_rollback"] = compare_past(time.time() + 20, release.count, 600)
