@@ -66,10 +66,11 @@ def is_object(value: bytes) -> bool:
 
 
 def place_of(source: Any) -> Place:
-    """The position that a record's field `source` names; one that no record has if there is none."""
-    if not isinstance(source, dict):
-        return Place("", -1, -1)
-    return Place(source.get("topic", ""), source.get("partition", -1), source.get("offset", -1))
+    """The position that a record's field `source` names; one that no record has if that is none, as in damaged ones."""
+    match source:
+        case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
+            return Place(topic, partition, offset)
+    return Place("", -1, -1)
 
 
 def of_neighbours(statistics: Iterable[Record], novelties: Iterable[Record], until: int) -> Counter[bytes]:
