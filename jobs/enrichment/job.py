@@ -30,8 +30,11 @@ def _streams(topics: TopicMap) -> dict[str, tuple[Topic, ...]]:
 
 
 def _build(context: Context) -> DataFrame:
-    """The records of all streams as they stand in Kafka. They are decoded in each micro-batch, by plans that are kept:
-    as part of the streams, all formats' decoders would be planned for each micro-batch anew."""
+    """The records of all streams as they stand in Kafka.
+
+    They are decoded in each micro-batch, by plans that are kept: as part of the streams, the decoders of all formats
+    would be planned for each micro-batch anew.
+    """
     streams = _streams(context.topics)
     retried = context.without_replay().stream(_RETRIED, streams.pop(_RETRIED), headers=True)
     rows = [context.stream(name, topics, headers=has_headers(topics)) for name, topics in streams.items()]

@@ -187,9 +187,9 @@ class Transform:
         ]
 
     def _filled(self, context: Context) -> int:
-        """How many of the streams read topics that hold records; those of the same topics count once."""
+        """How many of the streams read topics that hold records."""
         read = context.settings.replay.subscribed
-        streams = {tuple(read([topic.name for topic in topics])) for topics in self.streams(context.topics).values()}
+        streams = [read([topic.name for topic in topics]) for topics in self.streams(context.topics).values()]
         filled = filled_topics(context.settings.kafka_bootstrap, {name for names in streams for name in names})
         return max(1, sum(not filled.isdisjoint(names) for names in streams))
 

@@ -12,7 +12,7 @@ from jobs.table import JOBS
 
 TOPICS = load_topics()
 LINES, OTLP, RETRY = ((TOPICS[key],) for key in ("telemetry.lines", "telemetry.otlp.metrics", "events.retry"))
-STREAMS = {"lines_json": LINES, "otlp_metrics_json": OTLP, "retry_lines": RETRY, "retry_otlp": RETRY}
+STREAMS = {"lines_json": LINES, "otlp_metrics_json": OTLP, "retry_events": RETRY}
 
 
 @pytest.fixture
@@ -32,10 +32,6 @@ def filled(monkeypatch):
 
 def test_streams_that_have_records_share_a_batch(filled):
     assert filled("telemetry.lines", "telemetry.otlp.metrics") == 2
-
-
-def test_streams_of_the_same_topics_count_once(filled):
-    assert filled("telemetry.lines", "events.retry") == 2
 
 
 def test_without_records_there_is_nothing_to_share(filled):
