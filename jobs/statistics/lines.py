@@ -93,10 +93,9 @@ class WaitingLines:
             parts[:] = [part._replace(series=np.searchsorted(kept, part.series)) for part in parts]
 
     def packed(self) -> dict[str, NDArray[Any]]:
-        """As columns; none if no line waits."""
-        if not self._parts:
-            return {}
-        whole = Lines.joined([part for start in sorted(self._parts) for part in self._parts[start]])
+        """As columns, which are there if no line waits, too: their names are the state's layout."""
+        nothing = Lines.of(np.zeros(0, np.int64), (), (), ())
+        whole = Lines.joined([nothing, *(part for start in sorted(self._parts) for part in self._parts[start])])
         texts = [text.encode() for text in whole.texts]
         return {
             "series": whole.series,

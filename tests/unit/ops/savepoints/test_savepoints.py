@@ -5,11 +5,13 @@ from infra.errors import UserError
 from jobs.detector.settings import DetectorSettings
 from jobs.enrichment.job import TRANSFORM
 from jobs.runtime.settings import Settings
+from jobs.statistics.settings import StatisticsSettings
 from jobs.table import JOBS
 from ops.replay.registry import CHAIN, Generation
 from ops.savepoints import chain, savepoints
 from ops.savepoints.saved import SavedMarker, Savepoint
 from ops.savepoints.store import Store
+from tests.unit.jobs.statistics.test_shard import line, log_of, metric, record
 
 OWN = DetectorSettings()
 
@@ -79,6 +81,13 @@ def test_another_layout_of_the_state_is_refused(saved, settings):
     said = refusal(saved.model_copy(update={"layout": older}), settings)
     assert f"+{saved.layout['columns'][0]}, -z_gone" in said
     assert "kappa replay start --job detector --from earliest" in said
+
+
+def test_a_layout_does_not_depend_on_what_waits_in_the_state():
+    own, topics = StatisticsSettings(), load_topics()
+    shard = JOBS["statistics"].implementation().opener(own, topics)(None)
+    shard.feed(log_of([record(metric(101, 2.5)), record(line(101), kind="log")]))
+    assert savepoints.layout(shard.dump()) == savepoints.expected_layout("statistics", own, topics)
 
 
 def test_a_state_with_another_key_is_refused(saved, settings):
