@@ -1,7 +1,7 @@
 """Decodes a micro-batch: the records of each wire format by the format's decoder, retried dead letters as at first."""
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -11,9 +11,9 @@ from connectors.prepared import Prepared, Step
 from connectors.topic_rows import only_of
 from infra.contract.dead_letters import REJECTED_BYTES
 from infra.contract.retries import TOPIC as RETRY
-from infra.contract.topics import Topic, TopicMap
+from infra.contract.topics import TopicMap
 from jobs.enrichment.identity import with_principal
-from jobs.enrichment.retry import decode_retried, topics_by_format
+from jobs.enrichment.retry import decode_retried, names_of, topics_by_format
 
 
 class BatchDecoder:
@@ -25,13 +25,13 @@ class BatchDecoder:
 
     def __init__(self, topics: TopicMap, read_from: Callable[[Sequence[str]], Sequence[str]]) -> None:
         """`read_from` gives the names of the topics that stand for these in Kafka."""
-        self._topics = topics
-        self._steps: list[tuple[frozenset[str], Step]] = [
-            (frozenset(read_from(_names(spoken))), Prepared(self._decoding(name, _names(spoken))))
-            for name, spoken in topics_by_format(topics.telemetry).items()
-        ]
+        self._telemetry = topics.telemetry
+        by_format = {name: names_of(spoken) for name, spoken in topics_by_format(topics.telemetry).items()}
         retried = [topics[RETRY].name]
-        self._steps.append((frozenset(retried), Prepared(self._decoding_retried(retried))))
+        self._steps = [
+            *((read_from(spoken), self._step(decoder_of(name).decode, spoken)) for name, spoken in by_format.items()),
+            (retried, self._step(partial(decode_retried, topics=topics), retried)),
+        ]
 
     def __call__(self, rows: DataFrame) -> DataFrame:
         """The decoded rows."""
@@ -41,21 +41,13 @@ class BatchDecoder:
             return step(rows)
         return reduce(DataFrame.unionByName, found)
 
-    def _decoding(self, wire_format: str, topics: list[str]) -> Step:
-        decode = decoder_of(wire_format).decode
-        return lambda rows: self._finished(decode(rows.where(F.col("topic").isin(topics))))
-
-    def _decoding_retried(self, topics: list[str]) -> Step:
-        return lambda rows: self._finished(decode_retried(rows.where(F.col("topic").isin(topics)), self._topics))
+    def _step(self, decode: Step, topics: Sequence[str]) -> Step:
+        return Prepared(lambda rows: self._finished(decode(rows.where(F.col("topic").isin(topics)))))
 
     def _finished(self, decoded: DataFrame) -> DataFrame:
         """With who wrote each record, and with as many bytes of one that could not be decoded as its dead letter has.
 
         Each step that follows holds a copy or two of them.
         """
-        named = with_principal(decoded, self._topics.telemetry)
+        named = with_principal(decoded, self._telemetry)
         return named.withColumn("value", F.substring("value", 1, REJECTED_BYTES))
-
-
-def _names(topics: Sequence[Topic]) -> list[str]:
-    return [topic.name for topic in topics]

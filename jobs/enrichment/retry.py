@@ -25,10 +25,10 @@ def decode_retried(sent: DataFrame, topics: TopicMap) -> DataFrame:
     """
     rows = _restored(sent)
     formats = [
-        decoder_of(name).decode(rows.where(~_is_events() & F.col("topic").isin(_names(spoken))))
+        decoder_of(name).decode(rows.where(~_is_events() & F.col("topic").isin(names_of(spoken))))
         for name, spoken in topics_by_format(topics.telemetry).items()
     ]
-    known = F.coalesce(F.col("topic").isin([topic.name for topic in topics.telemetry]), F.lit(False))
+    known = F.coalesce(F.col("topic").isin(names_of(topics.telemetry)), F.lit(False))
     others = _events(rows.where(_is_events() | ~known), known)
     part = _header(PART).try_cast("int")
     wanted = part.isNull() | F.col("batch").isNull() | (F.col("batch") == part)
@@ -67,7 +67,8 @@ def topics_by_format(telemetry: Iterable[Topic]) -> dict[str, tuple[Topic, ...]]
     return found
 
 
-def _names(topics: Iterable[Topic]) -> list[str]:
+def names_of(topics: Iterable[Topic]) -> list[str]:
+    """The names of topics, in their order."""
     return [topic.name for topic in topics]
 
 

@@ -47,16 +47,11 @@ _REASONS = {
 Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
 
 
-def as_it_is(step: Step) -> Step:
-    """The step itself."""
-    return step
-
-
 def enrichment(
     topics: TopicMap,
     coalesce: Callable[[], Coalescing] = apart,
     settings: EnrichmentSettings | None = None,
-    prepare: Callable[[Step], Step] = as_it_is,
+    prepare: Callable[[Step], Step] = lambda step: step,
 ) -> Enrichment:
     """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
 

@@ -1,7 +1,7 @@
 """Several copies of one application: whichever has begun last goes on, the others end.
 
 A copy may have lost some of its queries and not others, where both began at once. The first query, by name, decides:
-who owns it takes the others back, who has lost it ends.
+who owns it takes the others back, who has lost it ends. A query that failed for what passes is started again.
 """
 
 import re
