@@ -75,7 +75,7 @@ def _limits(topic_of: Mapping[str, str]) -> Iterator[Case]:
         }.items():
             yield _too_long(wire_format, topic_of[wire_format], limit, change)
         if wire_format in MANY:
-            yield _too_long(wire_format, topic_of[wire_format], "number of series", {"series": 25_000})
+            yield _too_long(wire_format, topic_of[wire_format], "number of series", {"series": 15_000})
 
 
 def _large(wire_format: str) -> dict[str, dict]:

@@ -138,6 +138,7 @@ def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab):
         time.sleep(rng.uniform(0, 3))
         at_work[job], seconds = one_start(lab, job, at_work[job], rng, both=number % 3 == 0)
         rounds.append({"job": job, "longest_pause_seconds": round(seconds, 1)})
+        print(f"{number + 1}/{STARTS} {rounds[-1]}", flush=True)  # an hour passes
     feed.over.set()
     feed.join()
     until(lambda: caught_up(lab), START_SECONDS, "the jobs do not catch up", 2)
