@@ -5,6 +5,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from connectors.java_class import java_class
+
 Step = Callable[[DataFrame], DataFrame]
 
 
@@ -27,8 +29,6 @@ class Prepared:
         return DataFrame(self._plan.over(frame._jdf), frame.sparkSession)
 
     def _planned(self, frame: DataFrame) -> Any:
-        jvm = frame.sparkSession._jvm
-        assert jvm is not None
-        plan = jvm.kappa.PreparedPlan
+        plan = java_class(frame.sparkSession, "kappa.PreparedPlan")
         nothing = DataFrame(plan.withoutRows(frame._jdf), frame.sparkSession)
         return plan(nothing._jdf, self._step(nothing)._jdf)

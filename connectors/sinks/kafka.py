@@ -9,11 +9,12 @@ executor, a speculative copy, a second driver.
 The driver's side is here; a task's is KafkaTask.java, as rows that go through Python cost more than their writing.
 
 It can be copied into another project. These modules go together and import nothing else of this one: this file,
-`connectors/prepared.py`, and of connectors/kafka/ `markers.py`, `transactions.py`, `client.py`, `logins.py`,
-`refusals.py`, `retries.py` and `deadline.py`; they need confluent_kafka and tenacity. Put the classes KafkaTask and
-PreparedPlan into `spark.jars`, create `progress_topic` (never written, as many partitions as tasks), and give the sink
-a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka source without `minPartitions`, fixed
-`spark.sql.shuffle.partitions`, adaptive execution off). The proof is in docs/explanation/exactly-once.md.
+`connectors/prepared.py`, `connectors/java_class.py`, and of connectors/kafka/ `markers.py`, `transactions.py`,
+`client.py`, `logins.py`, `refusals.py`, `retries.py` and `deadline.py`; they need confluent_kafka and tenacity. Put the
+classes KafkaTask, PreparedPlan and KeptProjection into `spark.jars`, create `progress_topic` (never written, as many
+partitions as tasks), and give the sink a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka
+source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). The proof is in
+docs/explanation/exactly-once.md.
 """
 
 import json
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from connectors.java_class import java_class
 from connectors.kafka.markers import (
     MarkedWriter,
     Marker,
@@ -100,7 +102,7 @@ class TransactionalSink:
         self.settings = settings
         self._ordered = Prepared(partial(in_order, tasks=tasks))
         self._written: int | None = None  # the last batch that this process has written
-        self._task: tuple[Any, Any] | None = None  # the JVM's KafkaTask and its settings
+        self._of_tasks: Any = None  # the JVM's KafkaTask.Settings
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
         """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS and NOTE) as batch `batch_id`.
@@ -111,7 +113,7 @@ class TransactionalSink:
         this batch had another number of tasks.
         """
         rows = self._ordered(frame)
-        tasks = number_of_tasks(rows)
+        tasks = _in_jvm(rows).tasksOf(rows._jdf)
         if self._written is None or batch_id != self._written + 1:
             self.verify(batch_id, tasks)
         self._written = None  # should this attempt fail, the next one verifies again
@@ -120,12 +122,8 @@ class TransactionalSink:
         return _summary(results)
 
     def _run(self, rows: DataFrame, batch_id: int, tasks: int) -> list[dict[str, Any]]:
-        task, settings = self._task = self._task or self._in_jvm(rows.sparkSession._jvm)
-        return [json.loads(result) for result in task.write(rows._jdf, settings, batch_id, tasks)]
-
-    def _in_jvm(self, jvm: Any) -> tuple[Any, Any]:
-        # Once: to look for a Java name, py4j tries to load each part of it as a class.
-        return jvm.kappa.KafkaTask, jvm.kappa.KafkaTask.Settings(*self.settings.of_tasks())
+        self._of_tasks = self._of_tasks or _in_jvm(rows).Settings(*self.settings.of_tasks())
+        return [json.loads(result) for result in _in_jvm(rows).write(rows._jdf, self._of_tasks, batch_id, tasks)]
 
     def verify(self, batch_id: int, tasks: int) -> None:
         """Compare every task's marker with what is about to be written; raises ProgressError."""
@@ -187,6 +185,5 @@ def in_order(frame: DataFrame, tasks: int | None = None) -> DataFrame:
     return frame.withColumns(ready).select(*COLUMNS, *_OPTIONAL).sortWithinPartitions(*order)
 
 
-def number_of_tasks(frame: DataFrame) -> int:
-    """In how many tasks `frame` will be computed, without computing it."""
-    return int(frame._jdf.queryExecution().toRdd().getNumPartitions())
+def _in_jvm(frame: DataFrame) -> Any:
+    return java_class(frame.sparkSession, "kappa.KafkaTask")

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from connectors.java_class import java_class
 from infra.contract.topics import Topic
 from jobs.archive.tables import Table
 
@@ -101,11 +102,9 @@ def _days(spark: SparkSession, path: str, declared: Table) -> Days:
 
 def partitions(spark: SparkSession, path: str) -> DataFrame:
     """The partitions of a table, a row each, from its log: the columns `date` and, if it has it, `topic`."""
-    jvm = spark._jvm
-    assert jvm is not None
-    snapshot = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path).unsafeVolatileSnapshot()
+    log = java_class(spark, "org.apache.spark.sql.delta.DeltaLog").forTable(spark._jsparkSession, path)
     values = F.col("partitionValues")
-    files = DataFrame(snapshot.allFiles().toDF(), spark)
+    files = DataFrame(log.unsafeVolatileSnapshot().allFiles().toDF(), spark)
     return files.select(values["date"].cast("date").alias("date"), values["topic"].alias("topic")).distinct()
 
 

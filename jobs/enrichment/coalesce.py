@@ -4,12 +4,12 @@ With one event a record, what costs is the record: here and in every job after t
 decides what is coalesced, so nothing may depend on it: events stay as they are, and their own.
 """
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from connectors.java_class import java_class
 from connectors.prepared import Step
 
 # What all points of a record have in common; the partition of the source, so that it can be named.
@@ -34,7 +34,7 @@ def coalesced() -> Coalescing:
     whole = {"json": F.coalesce("coalesced", "json"), "newest": F.coalesce("newest", "timestamp")}
     return Coalescing(
         before=lambda df: df.withColumn("group", group),
-        gather=lambda df: DataFrame(_in_jvm(df.sparkSession).coalesced(df._jdf), df.sparkSession),
+        gather=_gathered,
         after=lambda df: df.withColumns(whole).drop("group", "coalesced"),
     )
 
@@ -49,8 +49,5 @@ def _same(df: DataFrame) -> DataFrame:
     return df
 
 
-@cache
-def _in_jvm(spark: SparkSession) -> Any:
-    # Once: to look for a Java name, py4j tries to load each part of it as a class.
-    assert spark._jvm
-    return spark._jvm.kappa.Coalescer
+def _gathered(df: DataFrame) -> DataFrame:
+    return DataFrame(java_class(df.sparkSession, "kappa.Coalescer").coalesced(df._jdf), df.sparkSession)

@@ -8,10 +8,12 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from connectors.java_class import java_class
 from infra.contract.offsets import Offsets, from_nested
 from jobs.runtime.offset_log import OffsetLogEntry
 
 WRITTEN = "written.json"
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,11 @@ class Checkpoint:
 
     def _create(self, name: str, text: str) -> None:
         """Make a file, whole or not at all, unless another copy of the job does."""
-        jvm, session = self.spark._jvm, self.spark._jsparkSession
-        assert jvm is not None
-        checkpointing = jvm.org.apache.spark.sql.execution.streaming.checkpointing
         path, files = self._path(name)
         files.mkdirs(path.getParent())
-        manager = checkpointing.CheckpointFileManager.create(path.getParent(), session.sessionState().newHadoopConf())
+        managers = java_class(self.spark, f"{_CHECKPOINTING}.CheckpointFileManager")
+        configuration = self.spark._jsparkSession.sessionState().newHadoopConf()
+        manager = managers.create(path.getParent(), configuration)
         stream = manager.createAtomic(path, False)
         try:
             stream.write(bytearray(text.encode()))
@@ -74,9 +75,7 @@ class Checkpoint:
                 raise
 
     def _path(self, name: str) -> Any:
-        jvm = self.spark._jvm
-        assert jvm is not None
-        path = jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}")
+        path = java_class(self.spark, "org.apache.hadoop.fs.Path")(f"{self.path}/{name}")
         return path, path.getFileSystem(self.spark._jsc.hadoopConfiguration())
 
     def _exists(self, name: str) -> bool:
@@ -93,10 +92,8 @@ class Checkpoint:
 
     def _read(self, name: str) -> str:
         path, files = self._path(name)
-        jvm = self.spark._jvm
-        assert jvm is not None
         stream = files.open(path)
         try:
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(java_class(self.spark, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
         finally:
             stream.close()

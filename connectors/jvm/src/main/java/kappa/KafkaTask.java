@@ -91,6 +91,11 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
         () -> PreparedPlan.rowsOf(frame).toJavaRDD().mapPartitionsWithIndex(task, true).collect());
   }
 
+  /** In how many tasks `frame` will be written. */
+  public static int tasksOf(Dataset<?> frame) {
+    return PreparedPlan.rowsOf(frame).getNumPartitions();
+  }
+
   @Override
   public Iterator<String> call(Integer slot, Iterator<InternalRow> rows) throws JsonProcessingException {
     Seen seen = new Seen();
