@@ -107,9 +107,7 @@ interface KeptCode extends Serializable {
     @Override
     public Iterator<InternalRow> compute(Partition partition, TaskContext task) {
       Iterator<InternalRow> input = this.<InternalRow>firstParent(TAG).iterator(partition, task);
-      Borrowed rows = new Borrowed(copies.value(), partition.index(), input);
-      task.addTaskCompletionListener(rows);
-      return rows;
+      return new Borrowed(copies.value(), partition.index(), input, task);
     }
   }
 
@@ -123,9 +121,10 @@ interface KeptCode extends Serializable {
     private final Iterator<InternalRow> rows;
     private int largest;
 
-    Borrowed(Copies copies, int partition, Iterator<InternalRow> input) {
+    Borrowed(Copies copies, int partition, Iterator<InternalRow> input, TaskContext task) {
       this.copies = copies;
       this.copy = copies.take();
+      task.addTaskCompletionListener(this); // before those of the copy: the last is called first
       this.rows = copy.rows(partition, input);
     }
 
@@ -137,7 +136,9 @@ interface KeptCode extends Serializable {
     @Override
     public InternalRow next() {
       InternalRow row = rows.next();
-      largest = Math.max(largest, ((UnsafeRow) row).getSizeInBytes());
+      if (row instanceof UnsafeRow flat) {
+        largest = Math.max(largest, flat.getSizeInBytes());
+      }
       return row;
     }
 

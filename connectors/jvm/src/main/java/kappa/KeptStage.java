@@ -18,30 +18,28 @@ import scala.jdk.javaapi.CollectionConverters;
 /** A stage of a plan that Spark compiles, with its code kept: Spark generates the text of it for each micro-batch. */
 public final class KeptStage extends WholeStageCodegenExec {
 
-  private final transient Choice choice;
+  private final transient Generated generated;
 
   /** What Spark makes a changed copy of a plan's node by. */
   public KeptStage(SparkPlan child, int id) {
-    this(child, id, new Choice());
+    super(child, id);
+    generated = new Generated(this);
   }
 
-  private KeptStage(SparkPlan child, int id, Choice choice) {
+  private KeptStage(SparkPlan child, int id, Generated generated) {
     super(child, id);
-    this.choice = choice;
+    this.generated = generated;
   }
 
   @Override
   public WholeStageCodegenExec withNewChildInternal(SparkPlan child) {
-    return new KeptStage(child, codegenStageId(), choice);
+    return new KeptStage(child, codegenStageId(), generated);
   }
 
   @Override
   public RDD<InternalRow> doExecute() {
     List<RDD<InternalRow>> inputs = CollectionConverters.asJava(((CodegenSupport) child()).inputRDDs());
-    if (inputs.size() != 1 || choice.isTooLarge(this)) {
-      return super.doExecute();
-    }
-    return choice.shared.over(inputs.get(0));
+    return inputs.size() == 1 && generated.isUsed() ? generated.shared.over(inputs.get(0)) : super.doExecute();
   }
 
   // A plan in which a node is replaced by an equal one is left as it was.
@@ -61,23 +59,36 @@ public final class KeptStage extends WholeStageCodegenExec {
     return super.hashCode();
   }
 
-  /** The code of a stage and of its copies, and whether the JVM would compile it: Spark then doesn't use it. */
-  private static final class Choice {
-    private Boolean isTooLarge;
+  /** The code of a stage and of its copies; made of the first, which reads no micro-batch's rows. */
+  private static final class Generated {
+    private final KeptStage stage;
+    private Boolean isUsed;
     private KeptCode.Shared shared;
 
-    synchronized boolean isTooLarge(KeptStage stage) {
-      if (isTooLarge == null) {
-        Tuple2<CodegenContext, CodeAndComment> generated = stage.doCodeGen();
-        CodeAndComment text = generated._2();
-        isTooLarge = CodeGenerator.compile(text)._2().maxMethodCodeSize() > stage.conf().hugeMethodLimit();
-        Object[] references = CollectionConverters.asJava(generated._1().references()).toArray();
+    Generated(KeptStage stage) {
+      this.stage = stage;
+    }
+
+    /** Whether Spark would use the code: it doesn't if Janino or the JVM can't compile it. */
+    synchronized boolean isUsed() {
+      if (isUsed == null) {
+        Tuple2<CodegenContext, CodeAndComment> code = stage.doCodeGen();
+        isUsed = isCompiled(code._2());
+        Object[] references = CollectionConverters.asJava(code._1().references()).toArray();
         var factory =
             new WholeStageCodegenEvaluatorFactory(
-                stage.tryBroadcastCleanedSource(text), stage.longMetric("pipelineTime"), references);
+                stage.tryBroadcastCleanedSource(code._2()), stage.longMetric("pipelineTime"), references);
         shared = new KeptCode.Shared(() -> new Code(factory));
       }
-      return isTooLarge;
+      return isUsed;
+    }
+
+    private boolean isCompiled(CodeAndComment text) {
+      try {
+        return CodeGenerator.compile(text)._2().maxMethodCodeSize() <= stage.conf().hugeMethodLimit();
+      } catch (RuntimeException refused) {
+        return false; // Spark's own node says so
+      }
     }
   }
 
