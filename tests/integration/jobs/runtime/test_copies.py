@@ -130,8 +130,9 @@ def lab(tmp_path):
 def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab):
     feed, rng, rounds = Feed(lab.broker.address), random.Random(SEED), []
     feed.start()
-    at_work = {job: lab.copy(job) for job in JOBS}
+    at_work = {}
     for job in JOBS:
+        at_work[job] = lab.copy(job)
         until(lambda job=job: lab.progress(job), START_SECONDS, f"{job} commits nothing")
     for number in range(STARTS):
         job = JOBS[number % len(JOBS)]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from connectors import prepared
+from connectors import java_class, prepared
 from connectors.kafka import client, deadline, logins, markers, refusals, retries, transactions
 from connectors.sinks import kafka
 from connectors.sinks.kafka import SinkSettings
 
 SETTINGS = SinkSettings("127.0.0.1:1", "kappa.live.statistics", "run-1")
-TOGETHER = (kafka, markers, transactions, client, logins, refusals, retries, deadline, prepared)
+TOGETHER = (kafka, markers, transactions, client, logins, refusals, retries, deadline, prepared, java_class)
 
 
 def test_it_can_be_copied_into_another_project():
