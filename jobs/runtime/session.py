@@ -186,8 +186,10 @@ def _use_own_local_files(spark: SparkSession) -> None:
 
     Not by Spark's configuration: its launcher would look for the class before it has our jar.
     """
-    spark.sparkContext._jsc.hadoopConfiguration().set("fs.file.impl", "kappa.LocalFiles")
-    java_class(spark, "org.apache.hadoop.fs.FileSystem").closeAll()  # those that are open are the default
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    configuration.set("fs.file.impl", "kappa.LocalFiles")
+    # Hadoop's is open already, and would be given for ever. No other is closed: an object store may have Spark's log.
+    java_class(spark, "org.apache.hadoop.fs.FileSystem").getLocal(configuration).close()
 
 
 def _escaped(value: str) -> str:

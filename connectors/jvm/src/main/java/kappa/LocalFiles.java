@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
  * Hadoop's local file system, but that it sets permissions itself. Hadoop's starts a process, `chmod`, twice for each
- * file that it writes: in the chain, ten a second.
+ * file that it writes: four to eight times a micro-batch.
  */
 public final class LocalFiles extends LocalFileSystem {
 
