@@ -4,9 +4,9 @@ A client is told by a thread that looks there every few seconds. To wait for the
 librdkafka tells of one only where a client is polled, and whoever writes transactions or asks for offsets never polls.
 """
 
+import atexit
 import logging
 import threading
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -40,6 +40,7 @@ class Logins:
         self._clients: weakref.WeakKeyDictionary[Client, Login] = weakref.WeakKeyDictionary()
         self._find: Callable[[], Login | None] = lambda: None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
 
     def found_by(self, find: Callable[[], Login | None]) -> None:
         """Have `find` say what the login is now: None if there is none, or it can't be told."""
@@ -57,6 +58,7 @@ class Logins:
             if not (self._thread and self._thread.is_alive()):  # a forked process has none
                 self._thread = threading.Thread(target=self._watch, name="kafka logins", daemon=True)
                 self._thread.start()
+                atexit.register(self._end, self._thread)
 
     def forget(self, client: Client) -> None:
         """Leave the client alone, which is about to be closed."""
@@ -75,12 +77,16 @@ class Logins:
             _log.info("%d clients of Kafka have the new password", len(behind))
 
     def _watch(self) -> None:
-        while True:
-            time.sleep(SECONDS)
+        while not self._ended.wait(SECONDS):
             try:
                 self.renew()
             except Exception:
                 _log.exception("clients of Kafka may have a former password")
+
+    def _end(self, thread: threading.Thread) -> None:
+        # A thread that Python's end finds within pydantic's Rust aborts the process, with its exit code.
+        self._ended.set()
+        thread.join()
 
 
 def _newer(login: Login | None, now: Login | None) -> Login | None:

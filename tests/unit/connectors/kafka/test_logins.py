@@ -1,4 +1,6 @@
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -64,3 +66,42 @@ def test_a_client_that_is_closed_or_gone_is_not_told(logins):
     logins.renew()
     assert closed.logins == []
     assert not [*logins._clients]
+
+
+ENDS_WHILE_THE_PASSWORD_IS_READ = """
+import sys, threading, time
+from pydantic import BaseModel, field_validator
+from connectors.kafka import logins
+
+reads = threading.Event()
+
+class Secrets(BaseModel):
+    password: str
+
+    @field_validator("password")
+    def read(cls, value):
+        reads.set()
+        time.sleep(0.3)
+        return value
+
+class Client:
+    pass
+
+class Slow:
+    def __del__(self, rest=time.sleep):
+        rest(0.6)
+
+sys.ps1 = Slow()  # what Python's end drops first: other threads go on meanwhile
+logins.SECONDS = 0.01
+logins.LOGINS.found_by(lambda: ("detector", Secrets(password="old").password))
+client = Client()
+logins.LOGINS.keep(client, ("detector", "old"))
+reads.wait()
+sys.exit(2)
+"""
+
+
+def test_a_process_ends_with_its_own_code_while_the_password_is_read():
+    command = [sys.executable, "-c", ENDS_WHILE_THE_PASSWORD_IS_READ]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "")
