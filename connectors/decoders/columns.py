@@ -61,6 +61,26 @@ def parse_error(parsed: Column, value: Column, unexpected: str) -> Column:
     return F.when(understood, F.lit(None)).when(is_json, unexpected).otherwise("not_json")
 
 
+def parts(df: DataFrame, items: Column, *names: str) -> DataFrame:
+    """One row for each of `items`, the parts of a record: `batch`, its number, and `item`, beside the columns `names`.
+
+    A record that has none is one row, in which both are null.
+    """
+    # Of its own before the rows are made: each of them has a copy of all columns.
+    kept = df.withColumn("value", value_beside(F.size(items)))
+    return kept.select(*names, F.posexplode_outer(items).alias("batch", "item"))
+
+
+def value_beside(rows: Column) -> Column:
+    """Kafka's `value` for a record of which so many rows are made; null if its copies were larger than LARGEST_BYTES.
+
+    A dead letter without it says where the record stands.
+    """
+    is_one = F.coalesce(rows <= 1, F.lit(True))
+    copies = rows.cast("bigint") * F.octet_length("value")
+    return F.when(is_one | (copies <= LARGEST_BYTES), F.col("value"))
+
+
 def time_unix_nano(nanoseconds: Column) -> Column:
     """Nanoseconds as digits or an integer; null unless it's a positive 64-bit number (0 means unknown in OTLP)."""
     number = nanoseconds.try_cast("bigint")

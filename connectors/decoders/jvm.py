@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from connectors.decoders.base import Decoder
-from connectors.decoders.columns import LARGEST_BYTES, TOO_LARGE
+from connectors.decoders.columns import LARGEST_BYTES, TOO_LARGE, value_beside
 from infra.contract.schemas import DECODED
 
 # Columns of DECODED, by name, that are computed from a row of the Java class.
@@ -31,11 +31,12 @@ def _decode(df: DataFrame, java: str, row: StructType, derive: Derive) -> DataFr
         df.sparkSession.udf.registerJavaFunction(name, f"kappa.{java}", ArrayType(row))
     is_too_large = F.octet_length("value") > LARGEST_BYTES
     decoded = F.call_function(name, F.when(~is_too_large, F.col("value")))
+    found = df.withColumn("rows", decoded).withColumn("value", value_beside(F.size("rows")))
     # Outer, though there is always a row: otherwise Spark would compute the rows twice, to filter out empty lists.
-    rows = df.select("*", F.explode_outer(decoded).alias("row"))
-    found = F.col("row")
-    error = F.when(is_too_large, TOO_LARGE).otherwise(found["error"])
-    known = {field: found[field] for field in row.names} | derive(found) | {"error": error}
+    rows = found.select(*df.columns, F.explode_outer("rows").alias("row"))
+    made = F.col("row")
+    error = F.when(is_too_large, TOO_LARGE).otherwise(made["error"])
+    known = {field: made[field] for field in row.names} | derive(made) | {"error": error}
     fields = [known.get(field, F.lit(None)).cast(DECODED[field].dataType).alias(field) for field in DECODED.names]
     # Kafka's value stays only where nothing could be decoded, as with the decoders in Python.
     value = F.when(error.isNotNull(), F.col("value")).alias("value")

@@ -28,7 +28,7 @@ def resources(df: DataFrame, field: str, scopes_schema: str) -> DataFrame:
         "error", F.when(found.isNull() | error.isNotNull(), F.coalesce(error, F.lit("not_otlp")))
     )
     items = F.when(F.col("error").isNull(), found)
-    rows = exploded.select(*df.columns, "error", F.posexplode_outer(items).alias("batch", "item"))
+    rows = columns.parts(exploded, items, *df.columns, "error")
     return rows.withColumn("resource", as_map(entries(F.col("item")["resource"]["attributes"]))).withColumn(
         "machine", machine(F.col("resource"))
     )

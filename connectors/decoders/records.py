@@ -70,14 +70,24 @@ def _decode(df: DataFrame, kind: str, read: Read) -> DataFrame:
     def decode_batches(records: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for record in records:
             values = record["value"].to_numpy(zero_copy_only=False).tolist()
-            found = [(place, row) for place, value in enumerate(values) for row in rows(value)]
-            originals = pa.array([values[place] if "error" in row else None for place, row in found], pa.binary())
-            source = record.take(pa.array([place for place, _ in found], pa.int64()))
-            source = source.set_column(source.schema.get_field_index("value"), "value", originals)
-            decoded = pa.RecordBatch.from_pylist([row for _, row in found], schema=arrow)
+            of_record = [rows(value) for value in values]
+            beside = [_value_beside(len(found), value) for found, value in zip(of_record, values, strict=True)]
+            made = [(place, row) for place, found in enumerate(of_record) for row in found]
+            originals = pa.array([beside[place] if "error" in row else None for place, row in made], pa.binary())
+            number = record.schema.get_field_index("value")
+            # Without the values first: each row that is taken has a copy of its record's.
+            source = record.set_column(number, "value", pa.nulls(len(values), pa.binary()))
+            source = source.take(pa.array([place for place, _ in made], pa.int64()))
+            source = source.set_column(number, "value", originals)
+            decoded = pa.RecordBatch.from_pylist([row for _, row in made], schema=arrow)
             yield pa.RecordBatch.from_arrays([*source.columns, *decoded.columns], [*source.schema.names, *arrow.names])
 
     return df.mapInArrow(decode_batches, schema)
+
+
+def _value_beside(rows: int, value: bytes | None) -> bytes | None:
+    """As columns.value_beside."""
+    return value if rows <= 1 or rows * len(value or b"") <= LARGEST_BYTES else None
 
 
 def _row(number: int, batch: Batch) -> dict[str, Any]:

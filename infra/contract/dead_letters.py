@@ -10,6 +10,7 @@ TOPIC = "events.rejected"  # its key in the map of topics
 # A dead letter, with these bytes in base64, has to fit into Kafka's 1 MB; `source` says where all of them are.
 KEPT_BYTES = 500_000
 REJECTED_BYTES = 1_000_000  # the same of those that enrichment makes
+REJECTED_NAME = 1_000  # bytes of a key, characters of a machine's name
 REASON_CHARACTERS = 2_000
 
 

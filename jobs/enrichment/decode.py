@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 from connectors.decoders.registry import decoder_of
 from connectors.prepared import Prepared, Step
 from connectors.topic_rows import only_of
-from infra.contract.dead_letters import REJECTED_BYTES
+from infra.contract.dead_letters import REJECTED_BYTES, REJECTED_NAME
 from infra.contract.retries import TOPIC as RETRY
 from infra.contract.topics import TopicMap
-from jobs.enrichment.identity import with_principal
+from jobs.enrichment.identity import with_principal, with_principals_only
 from jobs.enrichment.retry import decode_retried, names_of, topics_by_format
 
 
@@ -29,7 +29,10 @@ class BatchDecoder:
         by_format = {name: names_of(spoken) for name, spoken in topics_by_format(topics.telemetry).items()}
         retried = [topics[RETRY].name]
         self._steps = [
-            *((read_from(spoken), self._step(decoder_of(name).decode, spoken)) for name, spoken in by_format.items()),
+            *(
+                (read_from(spoken), self._step(self._bounded(decoder_of(name).decode), spoken))
+                for name, spoken in by_format.items()
+            ),
             (retried, self._step(partial(decode_retried, topics=topics), retried)),
         ]
 
@@ -43,6 +46,11 @@ class BatchDecoder:
 
     def _step(self, decode: Step, topics: Sequence[str]) -> Step:
         return Prepared(lambda rows: self._finished(decode(rows.where(F.col("topic").isin(topics)))))
+
+    def _bounded(self, decode: Step) -> Step:
+        """Decodes rows of which neither the key nor the headers are large: a record may give thousands of rows."""
+        key = F.substring("key", 1, REJECTED_NAME)
+        return lambda rows: decode(with_principals_only(rows.withColumn("key", key), self._telemetry))
 
     def _finished(self, decoded: DataFrame) -> DataFrame:
         """With who wrote each record, and with as many bytes of one that could not be decoded as its dead letter has.

@@ -14,6 +14,7 @@ from infra.contract.topics import Topic
 FORGED = "forged"
 REASON = "the record is about a machine that its writer may not speak for"
 PRINCIPAL = "principal"  # the column with what a header says
+PRINCIPAL_BYTES = 1_000  # of a longer one nothing is known
 
 
 def has_headers(telemetry: Iterable[Topic]) -> bool:
@@ -23,18 +24,38 @@ def has_headers(telemetry: Iterable[Topic]) -> bool:
 
 def with_principal(rows: DataFrame, telemetry: Iterable[Topic]) -> DataFrame:
     """The rows with their header's principal instead of their headers, if any topic has one."""
-    named = {
-        topic.name: topic.identity.principal_header
-        for topic in telemetry
-        if topic.identity and topic.identity.principal_header
-    }
+    named = _headers(telemetry)
     if not named:
         return rows.drop("headers")
     if "headers" not in rows.columns:
         return rows.withColumn(PRINCIPAL, F.lit(None).cast("string"))
-    wanted = _by_topic(named)
-    found = F.get(F.filter("headers", lambda header: header["key"] == wanted), F.lit(0))["value"]
+    found = F.get(_principals(named), F.lit(0))["value"]
     return rows.withColumn(PRINCIPAL, found.cast("string")).drop("headers")
+
+
+def with_principals_only(rows: DataFrame, telemetry: Iterable[Topic]) -> DataFrame:
+    """The rows without the headers that `with_principal` doesn't need: whatever is made of a row has a copy of them."""
+    named = _headers(telemetry)
+    return rows.withColumn(
+        "headers", _principals(named) if named else F.lit(None).cast(rows.schema["headers"].dataType)
+    )
+
+
+def _headers(telemetry: Iterable[Topic]) -> dict[str, str]:
+    """The header that says who wrote a record, by the topic's name."""
+    return {
+        topic.name: topic.identity.principal_header
+        for topic in telemetry
+        if topic.identity and topic.identity.principal_header
+    }
+
+
+def _principals(named: dict[str, str]) -> Column:
+    wanted = _by_topic(named)
+    return F.filter(
+        "headers",
+        lambda header: (header["key"] == wanted) & (F.octet_length(header["value"]) <= PRINCIPAL_BYTES),
+    )
 
 
 def is_forged(telemetry: Iterable[Topic], fact: Column) -> Column | None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
 from connectors.prepared import Step
-from infra.contract.dead_letters import REJECTED_BYTES
+from infra.contract.dead_letters import REJECTED_BYTES, REJECTED_NAME
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import Topic, TopicMap
@@ -28,7 +28,6 @@ from jobs.enrichment.templates import template
 
 UNKNOWN_MACHINE = "unknown_machine"  # the notes by which they are counted
 CUT = "cut"
-REJECTED_NAME = 1_000  # characters of a key or a machine's name
 # A record whose JSON is larger is rejected: sink and brokers take at most 10 MB.
 RECORD_BYTES = 9_000_000
 

@@ -91,6 +91,8 @@ def show(
     console.print(f"{letter.stage}: {letter.record['code']}: {letter.record['reason']}", markup=False)
     console.print(f"topic {source['topic']}, partition {source['partition']}, offset {source['offset']}")
     console.print(f"received {_time(letter)}, {letter.record['events']} events, {len(letter.value)} bytes:")
+    if letter.is_cut:
+        console.print("(not all of its bytes: --raw reads them where they stood)", markup=False)
     console.print(printable(letter.value[:SHOWN_BYTES]), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -22,9 +22,7 @@ def decode(df: DataFrame) -> DataFrame:
     parsed = df.withColumn("parsed", columns.parse(F.col("value"), _SCHEMA))
     error = columns.parse_error(F.col("parsed"), F.col("value"), "not_collectd")
     lists = F.when(F.col("error").isNull(), F.col("parsed")["value"])
-    rows = parsed.withColumn("error", error).select(
-        *df.columns, "error", F.posexplode_outer(lists).alias("batch", "item")
-    )
+    rows = columns.parts(parsed.withColumn("error", error), lists, *df.columns, "error")
     item = F.col("item")
     machine = columns.nonempty(item["host"])
     prepared = rows.select(

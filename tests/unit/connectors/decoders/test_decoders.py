@@ -6,9 +6,11 @@ import pkgutil
 
 import pytest
 from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from connectors.decoders import formats
+from connectors.decoders.columns import LARGEST_BYTES
 from connectors.decoders.registry import DECODERS, decoder_of
 from infra.contract.topics import load_topics
 from infra.errors import UserError
@@ -266,6 +268,41 @@ def test_error_codes(decode, wire_format, code, values):
         value: [code] for value in values
     }
     assert all(row.events is None for rows in found for row in rows)
+
+
+def parts(wire_format, count):
+    """A record of `count` parts, each with one event and without a machine."""
+    if wire_format == "collectd_json":
+        return json.dumps([{"values": [1], "plugin": "p" * 150}] * count).encode()
+    if wire_format.startswith("otlp_metrics"):
+        [one] = json.loads(metrics(gauge(asInt="1", attributes=[attribute("k", "v" * 50)]), resource=()))[
+            "resourceMetrics"
+        ]
+        request, field = ExportMetricsServiceRequest(), "resourceMetrics"
+    else:
+        one = {"scopeLogs": [{"logRecords": [{"body": {"stringValue": "b" * 100}}]}]}
+        request, field = ExportLogsServiceRequest(), "resourceLogs"
+    value = json.dumps({field: [one] * count})
+    return value.encode() if wire_format.endswith("json") else json_format.Parse(value, request).SerializeToString()
+
+
+OF_MANY_PARTS = ["collectd_json", "otlp_metrics_json", "otlp_logs_json", "otlp_metrics_proto", "otlp_logs_proto"]
+
+
+@pytest.mark.parametrize("wire_format", OF_MANY_PARTS)
+def test_few_unusable_parts_of_a_record_keep_its_bytes_each(decode, wire_format):
+    value = parts(wire_format, 2)
+    [rows] = decode(wire_format, [value])
+    assert [(row.batch, row.error, row.value) for row in rows] == [(n, "no_machine", value) for n in range(2)]
+
+
+@pytest.mark.parametrize("wire_format", OF_MANY_PARTS)
+def test_the_parts_of_a_record_hold_no_more_bytes_than_the_largest_record(decode, wire_format):
+    """Together these would be 10 to 40 GB, which ended the job."""
+    value = parts(wire_format, 12_000)
+    assert 800_000 < len(value) < LARGEST_BYTES
+    [rows] = decode(wire_format, [value])
+    assert [(row.batch, row.error, row.value) for row in rows] == [(n, "no_machine", None) for n in range(12_000)]
 
 
 def test_otlp_log_lines(decode):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from infra.contract.dead_letters import REJECTED_BYTES
+from infra.contract.dead_letters import REJECTED_BYTES, REJECTED_NAME
 from infra.contract.schemas import DECODED
 from infra.contract.topics import load_topics
 from jobs.enrichment.decode import BatchDecoder
@@ -64,3 +64,9 @@ def test_what_cannot_be_decoded_keeps_as_many_bytes_as_its_dead_letter_has(spark
     ((row,),) = [decode(rows(spark, ("telemetry.lines", broken, None))).collect()]
     assert len(row.value) == REJECTED_BYTES
     assert row.timestamp.replace(tzinfo=UTC) == datetime.fromtimestamp(RECEIVED.timestamp(), UTC)
+
+
+def test_each_part_of_a_record_has_a_key_of_bounded_length(spark, decode):
+    record = ("k" * 2 * REJECTED_NAME).encode(), otlp("vm-1", "vm-2"), "telemetry.otlp.metrics", 0, 0, RECEIVED, 0, None
+    found = decode(spark.createDataFrame([record], KAFKA)).collect()
+    assert [row.key for row in found] == [b"k" * REJECTED_NAME] * 2

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from infra.contract.topics import Identity, TopicMap, load_topics
-from jobs.enrichment.identity import with_principal
+from jobs.enrichment.identity import PRINCIPAL_BYTES, with_principal, with_principals_only
 from jobs.enrichment.transform import enrichment
 from tests.unit.jobs.enrichment.test_transform import NOW, TOPIC, batch, fact, frames, point
 
@@ -74,6 +74,16 @@ def test_the_gateways_header_is_taken_out_of_the_record(spark):
     found = with_principal(frame, topics.telemetry)
     assert found.columns == ["topic", "principal"]
     assert [row.principal for row in found.collect()] == ["beta", None, None]
+
+
+def test_of_the_headers_only_a_principal_of_bounded_length_stays(spark):
+    topics = topics_with(machines="prefix", principal_header="kappa-principal")
+    named, long = ("kappa-principal", b"beta"), ("kappa-principal", b"b" * (PRINCIPAL_BYTES + 1))
+    rows = [(TOPIC, [("trace", b"1"), named]), (TOPIC, [long]), ("telemetry.lines", [named])]
+    frame = spark.createDataFrame(rows, "topic string, headers array<struct<key:string,value:binary>>")
+    found = with_principals_only(frame, topics.telemetry).collect()
+    assert [row.headers for row in found] == [[named], [], []]
+    assert {row.headers for row in with_principals_only(frame, DECLARED.telemetry).collect()} == {None}
 
 
 def test_other_topics_are_as_they_were(verdicts):

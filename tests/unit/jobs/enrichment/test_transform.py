@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import types as T
 
 from infra.contract.columnar import event_columns, to_rows
-from infra.contract.dead_letters import REJECTED_BYTES
+from infra.contract.dead_letters import REJECTED_BYTES, REJECTED_NAME
 from infra.contract.schemas import DECODED, EVENT
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA, parse_fact
 from jobs.enrichment.inventory import rows as inventory_rows
 from jobs.enrichment.settings import EnrichmentSettings
-from jobs.enrichment.transform import RECORD_BYTES, REJECTED_NAME, enrichment
+from jobs.enrichment.transform import RECORD_BYTES, enrichment
 
 NANO = 1_000_000_000
 RECEIVED = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
