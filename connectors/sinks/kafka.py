@@ -11,10 +11,10 @@ The driver's side is here; a task's is KafkaTask.java, as rows that go through P
 It can be copied into another project. These modules go together and import nothing else of this one: this file,
 `connectors/prepared.py`, `connectors/java_class.py`, and of connectors/kafka/ `markers.py`, `transactions.py`,
 `client.py`, `logins.py`, `refusals.py`, `retries.py` and `deadline.py`; they need confluent_kafka and tenacity. Put the
-classes KafkaTask and PreparedPlan into `spark.jars`, create `progress_topic` (never written, as many partitions as
-tasks), and give the sink a frame whose rows fall into the same tasks whenever a batch is repeated (Kafka source without
-`minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off). The proof is in
-docs/explanation/exactly-once.md.
+classes KafkaTask, PreparedPlan, KeptCode, KeptProjection and KeptStage into `spark.jars`, create `progress_topic`
+(never written, as many partitions as tasks), and give the sink a frame whose rows fall into the same tasks whenever a
+batch is repeated (Kafka source without `minPartitions`, fixed `spark.sql.shuffle.partitions`, adaptive execution off).
+The proof is in docs/explanation/exactly-once.md.
 """
 
 import json

@@ -1,5 +1,7 @@
 """A prepared step gives of each frame what the step itself gives, though Spark plans it once."""
 
+import pytest
+from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -62,8 +64,23 @@ def lengths(frame: DataFrame) -> DataFrame:
     return frame.select("id", F.to_json(F.struct(long.alias("long"))).alias("json"))
 
 
-def test_functions_of_lists_serve_several_tasks_at_once(spark):
+def test_code_is_kept_and_serves_several_tasks_at_once(spark):
     prepared = Prepared(lengths)
     for first in (0, 100, 200):
         frame = spark.range(first, first + 100, numPartitions=8)
         assert rows(prepared(frame)) == rows(lengths(frame))
+    assert "Rows[" in prepared(frame)._jdf.queryExecution().logical().rdd().toDebugString()
+
+
+def test_code_that_made_or_read_a_large_row_or_failed_is_followed_by_new_code(spark):
+    def short(frame: DataFrame) -> DataFrame:
+        return lengths(frame).withColumn(
+            "id", F.when(F.col("id") == 13, F.raise_error(F.lit("13"))).otherwise(F.col("id"))
+        )
+
+    prepared = Prepared(short)
+    large = spark.range(1_500_000, 1_500_001)
+    assert [len(json) for _, json in rows(prepared(large))] == [len('{"long":["",""]}') + 3_000_001]
+    with pytest.raises(SparkRuntimeException, match="13"):
+        prepared(spark.range(10, 20, numPartitions=1)).collect()
+    assert rows(prepared(spark.range(3))) == rows(lengths(spark.range(3)))

@@ -6,8 +6,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.reflect.ClassTag$;
@@ -30,7 +32,7 @@ public final class PreparedPlan {
     nothing = rowsOf(input);
     taken = input.schema();
     given = result.schema();
-    plan = result.queryExecution().executedPlan();
+    plan = result.queryExecution().executedPlan().transformUp(new Keeping());
   }
 
   /** A frame without rows and with the columns of `frame`, of which nothing else is kept. */
@@ -56,6 +58,27 @@ public final class PreparedPlan {
     RDD<InternalRow> rows = rowsOf(frame);
     SparkPlan bound = plan.transformUp(new Bound(rows));
     return frame.sparkSession().internalCreateDataFrame(bound.execute(), given, false);
+  }
+
+  /** Keeps the code, too: of stages that are compiled and, where they aren't, of projections. */
+  private static final class Keeping extends AbstractPartialFunction<SparkPlan, SparkPlan> {
+
+    @Override
+    public boolean isDefinedAt(SparkPlan node) {
+      return node instanceof ProjectExec || node instanceof WholeStageCodegenExec;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked") // of a partial function from plans to plans, B is a plan's type
+    public <A extends SparkPlan, B> B applyOrElse(A node, Function1<A, B> otherwise) {
+      SparkPlan plan = node;
+      if (plan instanceof ProjectExec projection) {
+        return (B) new KeptProjection(projection.projectList(), projection.child());
+      }
+      return plan instanceof WholeStageCodegenExec stage
+          ? (B) new KeptStage(stage.child(), stage.codegenStageId())
+          : otherwise.apply(node);
+    }
   }
 
   /** Puts a batch's rows in the place of none. */
