@@ -5,6 +5,8 @@ who owns it takes the others back, who has lost it ends. A query that failed for
 """
 
 import re
+import time
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,7 +46,8 @@ _SLOW_START = _Passing(
     "query started again: this machine was too busy to start a Python process within ten seconds",
     "if it comes again: give the job more CPU, or start fewer jobs at once",
 )
-RESTARTS = 10  # the other copy ends within its batch; what fails more often has another cause
+RESTARTS = 10  # the other copy ends within its batch; what fails more often within
+RESTARTS_SECONDS = 3600.0  # has another cause
 
 
 class Copies:
@@ -52,7 +55,7 @@ class Copies:
 
     def __init__(self) -> None:
         self._runs: dict[str, QueryRun] = {}
-        self._restarts = 0
+        self._restarts: deque[float] = deque(maxlen=RESTARTS)  # when the last ones were
 
     def start(self, runs: Sequence[QueryRun]) -> dict[str, StreamingQuery]:
         """Take over all queries, then start them.
@@ -79,12 +82,15 @@ class Copies:
             return None
         found = next((one for one in (_BETWEEN_COPIES, _SLOW_START) if one.pattern.search(_text(failure))), None)
         passing = _BETWEEN_COPIES if lost else found
-        if self._restarts >= RESTARTS or passing is None:
+        if passing is None or self._fails_too_often():
             return None
-        self._restarts += 1
+        self._restarts.append(time.monotonic())
         log.warning(passing.event, query=name, failure=_text(failure)[:400], remedy=passing.remedy)
         self._take_over(run, yields=False)
         return run.start()
+
+    def _fails_too_often(self) -> bool:
+        return len(self._restarts) == RESTARTS and time.monotonic() - self._restarts[0] < RESTARTS_SECONDS
 
     def _is_lost(self, run: QueryRun) -> bool:
         try:

@@ -1,6 +1,7 @@
 """Which copy goes on, and which failed query is started again. Queries and brokers are faked."""
 
 from dataclasses import dataclass, field
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connectors.kafka.markers import ProgressError
 from infra.errors import UserError
 from jobs.runtime.commits import TakenOverError
-from jobs.runtime.copies import RESTARTS, Copies
+from jobs.runtime.copies import RESTARTS, RESTARTS_SECONDS, Copies
 
 
 @dataclass
@@ -114,3 +115,11 @@ def test_what_comes_again_and_again_has_another_cause(started):
 def test_an_old_checkpoint_is_for_a_person_to_mend(calls):
     with pytest.raises(UserError, match="an old copy"):
         Copies().start([Run("a", calls, failure=ProgressError("the checkpoint is an old copy"))])
+
+
+def test_what_passes_now_and_then_does_not_end_a_job_that_runs_for_months(started, monkeypatch):
+    copies, _, _ = started
+    moments = count(0, RESTARTS_SECONDS / (RESTARTS - 1))
+    monkeypatch.setattr("jobs.runtime.copies.time", SimpleNamespace(monotonic=lambda: next(moments)))
+    outcomes = [copies.restart("b", RuntimeError("ProducerFencedException")) for _ in range(5 * RESTARTS)]
+    assert outcomes == ["stream b"] * 5 * RESTARTS
