@@ -45,6 +45,7 @@ def largest_mean_bytes(bootstrap: str, topics: Iterable[str]) -> float:
         records[topic] += len(offsets)
     # Small fetches: a place is only looked at.
     settings = {"enable.partition.eof": True, "fetch.message.max.bytes": 64 * 1024, "log_level": 0}
+    settings["fetch.wait.max.ms"] = 10  # by default a broker waits half a second to say that a partition is at its end
     settings["receive.message.max.bytes"] = UNPACKED_BYTES
     with open_consumer(client_config(bootstrap), READER, "read_uncommitted", settings) as consumer:
         means = [
