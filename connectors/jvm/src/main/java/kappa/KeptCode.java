@@ -15,7 +15,6 @@ import org.apache.spark.serializer.SerializerInstance;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.TaskCompletionListener;
-import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
@@ -131,21 +130,13 @@ interface KeptCode extends Serializable {
     }
 
     private Iterator<InternalRow> measured(Iterator<InternalRow> rows) {
-      return new AbstractIterator<>() {
-        @Override
-        public boolean hasNext() {
-          return rows.hasNext();
-        }
-
-        @Override
-        public InternalRow next() {
-          InternalRow row = rows.next();
-          if (row instanceof UnsafeRow flat) {
-            largest = Math.max(largest, flat.getSizeInBytes());
-          }
-          return row;
-        }
-      };
+      return rows.map(
+          row -> {
+            if (row instanceof UnsafeRow flat) {
+              largest = Math.max(largest, flat.getSizeInBytes());
+            }
+            return row;
+          });
     }
 
     @Override

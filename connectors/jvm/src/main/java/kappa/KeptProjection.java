@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
-import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
@@ -74,17 +73,7 @@ public final class KeptProjection extends ProjectExec {
         projection = UnsafeProjection.create(columns, input);
       }
       projection.initialize(partition);
-      return new AbstractIterator<>() {
-        @Override
-        public boolean hasNext() {
-          return rows.hasNext();
-        }
-
-        @Override
-        public InternalRow next() {
-          return projection.apply(rows.next());
-        }
-      };
+      return rows.map(projection::apply);
     }
   }
 }
