@@ -46,8 +46,8 @@ _SLOW_START = _Passing(
     "query started again: this machine was too busy to start a Python process within ten seconds",
     "if it comes again: give the job more CPU, or start fewer jobs at once",
 )
-RESTARTS = 10  # the other copy ends within its batch; what fails more often within
-RESTARTS_SECONDS = 3600.0  # has another cause
+# The other copy ends within its batch; what fails more often has another cause.
+RESTARTS, RESTARTS_SECONDS = 10, 3600.0
 
 
 class Copies:

@@ -72,7 +72,7 @@ def test_code_is_kept_and_serves_several_tasks_at_once(spark):
     assert "Rows[" in prepared(frame)._jdf.queryExecution().logical().rdd().toDebugString()
 
 
-def test_code_that_made_or_read_a_large_row_or_failed_is_followed_by_new_code(spark):
+def test_code_that_made_a_large_row_or_failed_is_followed_by_new_code(spark):
     def short(frame: DataFrame) -> DataFrame:
         return lengths(frame).withColumn(
             "id", F.when(F.col("id") == 13, F.raise_error(F.lit("13"))).otherwise(F.col("id"))
