@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connectors.kafka.deadline import within
@@ -19,6 +19,7 @@ from connectors.kafka.refusals import hear
 
 Connection = Mapping[str, Any]
 CALL_SECONDS = 30.0  # for a single answer of the broker
+COMMITTED_SECONDS = 10.0  # for a group's offsets: that they are refused is known only afterwards
 CLOSE_SECONDS = 10.0  # for leaving a group, and the end of a client's threads
 C = TypeVar("C", bound=Client)
 READER = "kappa.reader"  # the group of whoever only reads: librdkafka wants one, nothing is ever committed to it
@@ -92,11 +93,25 @@ def fetch_committed(consumer: Consumer, partitions: Iterable[TopicPartition]) ->
 
     Raises KafkaException, also for an error of a single partition.
     """
-    found = consumer.committed(list(partitions), timeout=CALL_SECONDS)
+    wanted = list(partitions)
+    try:
+        found = consumer.committed(wanted, timeout=COMMITTED_SECONDS)
+    except KafkaException as error:
+        is_unanswered = error.args[0].code() == KafkaError._TIMED_OUT
+        raise (is_unanswered and _refusal(consumer)) or error from None
     for partition in found:
         if partition.error:
             raise KafkaException(partition.error)
     return found
+
+
+def _refusal(consumer: Consumer) -> KafkaException | None:
+    """What a broker has refused the consumer, which librdkafka says where records are read; the call only times out."""
+    if consumer.assignment():  # a record could be read, and would be lost
+        return None
+    said = consumer.poll(0)
+    error = said.error() if said else None
+    return KafkaException(error) if error else None
 
 
 def topic_partitions(offsets: Mapping[tuple[str, int], int]) -> list[TopicPartition]:

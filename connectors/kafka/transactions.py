@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from connectors.kafka.client import CALL_SECONDS, Connection, make_producer
 from connectors.kafka.deadline import within
@@ -55,7 +55,9 @@ class TransactionalWriter:
     ) -> None:
         """`settings` are those of the producer, e.g. `transaction.timeout.ms`."""
         self.transactional_id, self.patience = transactional_id, patience
-        self.producer = make_producer(connection, {"transactional.id": transactional_id, **settings})
+        self._refused: KafkaError | None = None  # why a record of this transaction may not be written
+        reports = {"on_delivery": self._hear, "delivery.report.only.error": True}
+        self.producer = make_producer(connection, {"transactional.id": transactional_id, **reports, **settings})
         self._retry(lambda: self.producer.init_transactions(self.patience.call))
 
     def _retry(self, call: Callable[[], None]) -> None:
@@ -63,6 +65,7 @@ class TransactionalWriter:
 
     def begin(self) -> None:
         """Open a transaction."""
+        self._refused = None
         self.producer.begin_transaction()
 
     def produce(self, rows: Iterable[Row]) -> None:
@@ -89,8 +92,17 @@ class TransactionalWriter:
         self._retry(lambda: within(patience.offsets, lambda: send(offsets, group, patience.call)))
 
     def commit(self) -> None:
-        """Commit the transaction. No delivery reports are needed: a record that failed makes the commit fail."""
-        self._retry(lambda: self.producer.commit_transaction(self.patience.call))
+        """Commit the transaction. A record that failed makes the commit fail, which says only how many there were."""
+        try:
+            self._retry(lambda: self.producer.commit_transaction(self.patience.call))
+        except KafkaException as error:
+            if self._refused and error.args[0].code() not in FENCED:
+                raise KafkaException(self._refused) from error
+            raise
+
+    def _hear(self, error: KafkaError | None, message: Message) -> None:
+        if error and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self._refused = KafkaError(error.code(), f"{message.topic()}: {error.str()}")
 
     def abort(self) -> None:
         """Abort the transaction; the next one can begin."""

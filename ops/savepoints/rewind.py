@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 import orjson
 from confluent_kafka import TopicPartition
 
-from connectors.kafka.client import fetch_committed, open_consumer, topic_partitions
+from connectors.kafka.client import CALL_SECONDS, fetch_committed, open_consumer, topic_partitions
 from connectors.kafka.markers import MarkedWriter, ProgressSettings, list_slots, read_markers
 from connectors.kafka.offsets import Log
+from connectors.kafka.retries import retrying
 from infra.contract.offsets import Offsets, Partition, to_nested
 from infra.errors import UserError
 from jobs.runtime.checkpoint import WRITTEN
@@ -77,7 +78,7 @@ def _bound(tasks: ProgressSettings, run: str, places: Iterable[Partition]) -> Of
     """The offsets that were noted when the checkpoint `run` was put in place."""
     wanted = [TopicPartition(*place) for place in places]
     with open_consumer(tasks.connection, f"{tasks.query}.written") as consumer:
-        found = fetch_committed(consumer, wanted)
+        found = retrying(CALL_SECONDS)(lambda: fetch_committed(consumer, wanted))
     return {(at.topic, at.partition): at.offset for at in found if at.metadata == run}
 
 
