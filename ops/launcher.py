@@ -65,11 +65,6 @@ def run_all(settings: Settings, stop: threading.Event) -> int:
     return supervise(tuple(applications), settings, stop)
 
 
-def applications(settings: Settings) -> tuple[str, ...]:
-    """The applications that run without a plan, in the order in which metrics ports are counted."""
-    return tuple(JOBS.applications(JOBS.enabled(settings.optional_jobs)))
-
-
 def jobs_of(settings: Settings, registry: Registry) -> Sequence[str]:
     """The names of the jobs that the settings' generation runs."""
     generation = registry.planned(settings.generation)

@@ -1,11 +1,9 @@
 """How Kafka's clients reach a broker that asks who they are: one set of settings, for librdkafka, Java and Spark."""
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from pydantic import FilePath, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
@@ -17,6 +15,7 @@ from pydantic_settings import (
 
 from connectors.kafka.logins import LOGINS, Login
 from infra.errors import UserError
+from infra.pem import certificates, check_pair, private_key
 from infra.settings import describe
 
 SECRETS = "KAPPA_SECRETS"  # names the folder
@@ -66,16 +65,10 @@ class KafkaSecurity(BaseSettings):
     def _check_files(self) -> None:
         """Java and librdkafka would say of a wrong file that no broker answers."""
         if self.kafka_ssl_ca:
-            _certificates("KAPPA_KAFKA_SSL_CA", self.kafka_ssl_ca)
-        if not (self.kafka_ssl_certificate and self.kafka_ssl_key):
-            return
-        own, *_ = _certificates("KAPPA_KAFKA_SSL_CERTIFICATE", self.kafka_ssl_certificate)
-        if (end := own.not_valid_after_utc) < datetime.now(UTC):
-            raise ValueError(
-                f"KAPPA_KAFKA_SSL_CERTIFICATE={self.kafka_ssl_certificate}: expired at {end:%Y-%m-%d %H:%M} UTC"
-            )
-        if _key(self.kafka_ssl_key).public_key() != own.public_key():
-            raise ValueError(f"KAPPA_KAFKA_SSL_KEY={self.kafka_ssl_key}: is not the key of the certificate")
+            certificates("KAPPA_KAFKA_SSL_CA", self.kafka_ssl_ca)
+        if self.kafka_ssl_certificate and self.kafka_ssl_key:
+            certificate = "KAPPA_KAFKA_SSL_CERTIFICATE", self.kafka_ssl_certificate
+            check_pair(certificate, ("KAPPA_KAFKA_SSL_KEY", self.kafka_ssl_key))
 
     @property
     def uses_tls(self) -> bool:
@@ -176,26 +169,12 @@ def _present_login() -> Login | None:
 LOGINS.found_by(_present_login)
 
 
-def _certificates(variable: str, path: Path) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(path.read_bytes())
-    except ValueError:
-        raise ValueError(f"{variable}={path}: holds no certificate in PEM form") from None
-
-
-def _key(path: Path) -> Any:
-    try:
-        return serialization.load_pem_private_key(path.read_bytes(), None)
-    except (TypeError, ValueError):
-        raise ValueError(f"KAPPA_KAFKA_SSL_KEY={path}: holds no key in PEM form, or one with a password") from None
-
-
 def _pkcs8(path: Path | None) -> str | None:
     """The one form that Java takes."""
     if path is None:
         return None
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return str(_key(path).private_bytes(serialization.Encoding.PEM, form, plain).decode())
+    return str(private_key("KAPPA_KAFKA_SSL_KEY", path).private_bytes(serialization.Encoding.PEM, form, plain).decode())
 
 
 def _text(path: Path | None) -> str | None:

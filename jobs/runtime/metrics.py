@@ -1,8 +1,10 @@
 """The Prometheus metrics of the jobs, and the HTTP server for `/metrics`, `/healthz` and `/readyz`."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl
@@ -12,6 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, His
 
 from infra.errors import UserError
 from infra.version import version
+from jobs.runtime.access import CHALLENGE, UNAUTHORIZED, Access, ServerCertificate
 from jobs.runtime.queryable import InvalidQuestionError, NotHereError, NotKnownError, Questions
 from jobs.runtime.settings import Settings
 
@@ -96,6 +99,7 @@ def observe_watermark(job: str, watermark_ms: int) -> None:
     EVENT_TIME_LAG.labels(job).set_function(lambda: time.time() - watermark_ms / 1000)
 
 
+REQUEST_SECONDS = 30.0  # a handshake, a request and an answer may each take so long
 NOTHING = Questions()  # of a process whose jobs answer none
 
 
@@ -103,6 +107,8 @@ class MetricsServer:
     """Serves `/metrics`, `/healthz`, `/readyz`, and what can be asked of the jobs' state; a context manager.
 
     `health` and `readiness` return None for yes (200), else the reason (503); by default what is healthy is ready.
+    Where the settings name a certificate, it speaks HTTPS only. Where they name a token, a request without it is only
+    told whether the process is healthy or ready, as Kubernetes' probes ask.
     """
 
     def __init__(
@@ -113,15 +119,16 @@ class MetricsServer:
         *,
         readiness: Callable[[], str | None] | None = None,
     ) -> None:
-        """Raises UserError if the port is taken."""
+        """Raises UserError if the port is taken, or certificate, key or token can't be used."""
+        access = Access.of(settings)
         address = settings.metrics_host, settings.metrics_port
+        handler = _handler({"/healthz": health, "/readyz": readiness or health}, questions, access)
         try:
-            self._server = ThreadingHTTPServer(address, _handler(health, readiness or health, questions))
+            self._server = _Server(address, handler, access.certificate)
         except OSError as error:
             raise UserError(f"KAPPA_METRICS_PORT={settings.metrics_port}: {error.strerror}; choose another") from error
-        self._server.daemon_threads = True
         BUILD.info({"version": version()})
-        self.url = f"http://{settings.metrics_host}:{self._server.server_address[1]}/metrics"
+        self.url = f"{'https' if access.certificate else 'http'}://{settings.metrics_host}:{self._server.server_address[1]}/metrics"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
@@ -132,32 +139,62 @@ class MetricsServer:
         self._server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(
+        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], certificate: ServerCertificate | None
+    ) -> None:
+        self._certificate = certificate
+        super().__init__(address, handler)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """In the thread of a connection, so that a client that is slow to shake hands holds up nobody."""
+        if self._certificate is None:
+            super().finish_request(request, client_address)
+        elif secured := _secured(request, self._certificate):
+            with secured:
+                super().finish_request(secured, client_address)
+
+
+def _secured(request: socket.socket, certificate: ServerCertificate) -> socket.socket | None:
+    """The connection with TLS; None if the client speaks another protocol, or doesn't trust the certificate."""
+    request.settimeout(REQUEST_SECONDS)
+    try:
+        return certificate.context().wrap_socket(request, server_side=True)
+    except OSError:
+        return None
+
+
 def _handler(
-    health: Callable[[], str | None], readiness: Callable[[], str | None], questions: Questions
+    probes: Mapping[str, Callable[[], str | None]], questions: Questions, access: Access
 ) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        timeout = REQUEST_SECONDS
+
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
-            match path:
-                case "/metrics":
-                    self._send(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
-                case "/healthz":
-                    self._answer(health())
-                case "/readyz":
-                    self._answer(readiness())
-                case _ if path in questions.paths:
-                    self._send(*_answered(questions, path, dict(parse_qsl(query))), "application/json")
-                case _:
-                    known = ", ".join(["/metrics", "/healthz", "/readyz", *questions.paths])
-                    self._send(404, f"there are {known}\n".encode(), "text/plain")
-
-        def _answer(self, reason: str | None) -> None:
-            self._send(503 if reason else 200, f"{reason or 'ok'}\n".encode(), "text/plain")
+            is_granted = access.is_granted_to(self.headers.get("Authorization"))
+            if path in probes:
+                reason = probes[path]()
+                told = reason if is_granted else reason and "not ok"
+                self._send(503 if reason else 200, f"{told or 'ok'}\n".encode(), "text/plain")
+            elif not is_granted:
+                self._send(HTTPStatus.UNAUTHORIZED, UNAUTHORIZED.encode(), "text/plain")
+            elif path == "/metrics":
+                self._send(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
+            elif path in questions.paths:
+                self._send(*_answered(questions, path, dict(parse_qsl(query))), "application/json")
+            else:
+                known = ", ".join(["/metrics", *probes, *questions.paths])
+                self._send(404, f"there are {known}\n".encode(), "text/plain")
 
         def _send(self, status: int, body: bytes, kind: str) -> None:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
+            for name, value in CHALLENGE.items() if status == HTTPStatus.UNAUTHORIZED else ():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

@@ -1,9 +1,9 @@
 """Every setting of the runtime, from the environment (`KAPPA_...`) or flags, checked before anything starts."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import DirectoryPath, Field, FilePath, SecretStr, ValidationError, field_validator
+from pydantic import DirectoryPath, Field, FilePath, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from connectors.kafka.security import KafkaSecurity
@@ -72,6 +72,12 @@ class Settings(KafkaSecurity):
     stall_seconds: float = Field(900.0, ge=10)
     metrics_host: str = "127.0.0.1"  # where /metrics, /healthz and /readyz listen
     metrics_port: int = Field(9400, ge=0, le=65535)  # 0: any free one; `run all` counts up from it
+    # PEM, with a key: they then speak HTTPS only. Both files are read again when they change.
+    metrics_certificate: FilePath | None = None
+    metrics_key: FilePath | None = None  # of the certificate, without a password
+    # Holds the token that whoever asks must send, but for whether a job is healthy or ready.
+    metrics_token_file: FilePath | None = None
+    metrics_ca: FilePath | None = None  # PEM of the CA that whoever asks the jobs trusts; default: the system's
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"  # console: for a person at a terminal
 
@@ -79,6 +85,13 @@ class Settings(KafkaSecurity):
     @classmethod
     def _by_comma(cls, value: object) -> object:
         return tuple(filter(None, (name.strip() for name in value.split(",")))) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _has_certificate_and_key(self) -> Self:
+        if bool(self.metrics_certificate) != bool(self.metrics_key):
+            missing, given = ("KEY", "CERTIFICATE") if self.metrics_certificate else ("CERTIFICATE", "KEY")
+            raise ValueError(f"KAPPA_METRICS_{missing}: is missing; KAPPA_METRICS_{given} needs it")
+        return self
 
     @property
     def batch_bytes(self) -> int:

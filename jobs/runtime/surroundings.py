@@ -38,8 +38,8 @@ def observe_settings(job: str, own: BaseSettings | None) -> None:
 
 
 def _certificates(settings: Settings) -> Iterable[Path]:
-    files = (settings.kafka_ssl_ca, settings.kafka_ssl_certificate, settings.elasticsearch_ca)
-    return {file for file in files if file}
+    of_kafka = settings.kafka_ssl_ca, settings.kafka_ssl_certificate
+    return {file for file in (*of_kafka, settings.elasticsearch_ca, settings.metrics_certificate) if file}
 
 
 def expiry(file: Path) -> float:

@@ -42,12 +42,13 @@ def autoscale(
     Example: kappa autoscale --seconds 300
     """
     settings, topics = load_settings(), load_topics()
-    jobs = running(settings, topics, JobAddresses(settings, metrics_url))
+    addresses = JobAddresses(settings, metrics_url)
+    jobs = running(settings, topics, addresses)
     have = cores or cores_of(settings.spark_master)
-    began, before = time.monotonic(), observe(jobs)
+    began, before = time.monotonic(), observe(jobs, addresses)
     for _ in track(range(seconds), "watching", console=errors, transient=True):
         time.sleep(1)
-    after, passed = observe(jobs), time.monotonic() - began
+    after, passed = observe(jobs, addresses), time.monotonic() - began
     found = [
         advise(name, (before[name], after[name]), passed, Room(have, one.partitions), Target(busy, catch_up))
         for name, one in jobs.items()

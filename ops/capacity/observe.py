@@ -1,6 +1,5 @@
 """Reads what `/metrics` of the running applications says of each Spark job."""
 
-import urllib.request
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -36,9 +35,11 @@ def running(settings: Settings, topics: TopicMap, addresses: JobAddresses) -> di
     return found
 
 
-def observe(jobs: Mapping[str, Running]) -> dict[str, Seen]:
+def observe(jobs: Mapping[str, Running], addresses: JobAddresses) -> dict[str, Seen]:
     """What the metrics say of these jobs now. Raises UserError if an application doesn't answer."""
-    samples = {address: summed(_read(address)) for address in dict.fromkeys(one.address for one in jobs.values())}
+    samples = {
+        address: summed(_read(addresses, address)) for address in dict.fromkeys(one.address for one in jobs.values())
+    }
     return {name: seen(samples[one.address], name, one.queries) for name, one in jobs.items()}
 
 
@@ -62,9 +63,9 @@ def summed(text: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def _read(address: str) -> str:
+def _read(addresses: JobAddresses, address: str) -> str:
     try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS) as answer:
+        with addresses.open(address, TIMEOUT_SECONDS) as answer:
             return str(answer.read().decode())
     except OSError as error:
         reason = getattr(error, "reason", error)

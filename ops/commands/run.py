@@ -56,6 +56,7 @@ def run(
 
     Example: kappa run detector --metrics-port 9402
     """
+    from jobs.runtime.access import Access
     from jobs.runtime.logs import configure_logs
     from jobs.runtime.settings import load_settings
 
@@ -67,6 +68,7 @@ def run(
         generation=generation,
         metrics_port=metrics_port,
     )
+    Access.of(settings)  # what its server can't use is said before anything starts
     configure_logs(settings)
     _run(application, settings, realtime=realtime)
 

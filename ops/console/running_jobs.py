@@ -1,7 +1,6 @@
 """What the running jobs say by HTTP: their `/metrics`, and what they know of a machine."""
 
 import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -57,5 +56,5 @@ class RunningJobs:
         return found
 
     def _fetched(self, address: str) -> bytes:
-        with urllib.request.urlopen(address, timeout=self._patience) as answer:
+        with self._addresses.open(address, self._patience) as answer:
             return bytes(answer.read(LARGEST_ANSWER))

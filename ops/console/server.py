@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
@@ -13,6 +14,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from jobs.runtime.access import CHALLENGE, UNAUTHORIZED, Token
+from jobs.runtime.settings import Settings
 from ops.console import answers
 from ops.console.access.addresses import HOME
 from ops.console.access.guard import OPEN, Guard
@@ -49,7 +52,7 @@ def application(sources: Sources, own: ConsoleSettings, writes: Writes, user: st
             *scheme.routes,
             Route("/stream", Streams(pulse).answer),
             Route("/api/v1/openapi.json", lambda _: JSONResponse(DESCRIPTION)),
-            Route("/metrics", _metrics),
+            Route("/metrics", _metrics(sources.settings)),
             Route("/healthz", lambda _: PlainTextResponse("ok\n")),
             Route("/readyz", _ready(sources)),
             Mount("/static", StaticFiles(directory=STATIC)),
@@ -74,8 +77,16 @@ def _not_found(request: Request, _: Exception) -> Response:
     return answers.message(request, 404, "Not found", f"There is no page {request.url.path}.")
 
 
-def _metrics(_: Request) -> Response:
-    return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+def _metrics(settings: Settings) -> Callable[[Request], Response]:
+    """To whom the jobs would answer, too."""
+    token = Token(settings.metrics_token_file) if settings.metrics_token_file else None
+
+    def answer(request: Request) -> Response:
+        if token and not token.is_given_by(request.headers.get("Authorization")):
+            return PlainTextResponse(UNAUTHORIZED, HTTPStatus.UNAUTHORIZED, CHALLENGE)
+        return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+    return answer
 
 
 def _ready(sources: Sources) -> Callable[[Request], Response]:

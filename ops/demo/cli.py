@@ -20,6 +20,7 @@ from infra.errors import UserError
 from infra.settings import load_settings
 from ops.demo import demo as steps
 from ops.demo.demo import SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
+from ops.job_addresses import JobAddresses
 from ops.verify.observer import Result
 from ops.verify.table import show as show_result
 
@@ -109,7 +110,7 @@ def _run(demo: Demo, *, open_browser: bool) -> Result:
 def _all_healthy(demo: Demo, show: Callable[[str], None]) -> bool:
     healthy = steps.healthy_applications(demo)
     show(", ".join(healthy))
-    return len(healthy) == len(steps.metrics_ports(demo))
+    return len(healthy) == len(JobAddresses(demo.settings).applications)
 
 
 def _simulated(demo: Demo, observer: DemoObserver, show: Callable[[str], None]) -> bool:
@@ -155,14 +156,13 @@ def _progress() -> Iterator[Stage]:
 
 
 def _where(demo: Demo) -> None:
-    settings = demo.settings
-    ports = sorted(steps.metrics_ports(demo).values())
+    settings, jobs = demo.settings, JobAddresses(demo.settings)
     console.print(
         f"console   {demo.console}\n"
         f"topics    `kappa topics describe --bootstrap {settings.kafka_bootstrap}`\n"
         f"indices   {settings.elasticsearch_url}/kappa-novelties/_search?q=verdict:state_change\n"
         f"tables    {settings.delta_of('novelties')} (Delta)\n"
-        f"metrics   http://127.0.0.1:{ports[0]}/metrics to :{ports[-1]}/metrics\n"
+        f"metrics   {jobs.metrics(jobs.applications[0])} to {jobs.metrics(jobs.applications[-1])}\n"
         f"logs      {demo.log_of('jobs')}",
         highlight=False,
         soft_wrap=True,

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,9 +20,10 @@ from infra.jars import default_jars
 from infra.local import LocalServers
 from infra.local.identities import ADMIN, Identities
 from infra.settings import InfraSettings
-from jobs.runtime.settings import Settings
+from jobs.runtime.settings import Settings, load_settings
 from ops.acl.principals import HOST, SIMULATOR
-from ops.launcher import applications, topics_of
+from ops.job_addresses import JobAddresses
+from ops.launcher import topics_of
 from ops.simulator.truth import WINDOW
 from ops.verify.observer import Observer, Result
 
@@ -63,7 +63,7 @@ class Demo:
     def at(cls, infra: InfraSettings, metrics_port: int, console_port: int, *, secured: bool) -> "Demo":
         """A demo in a folder below home."""
         folder = (infra.home / "demo").resolve()
-        settings = Settings(
+        settings = load_settings(
             home=folder,
             kafka_bootstrap=f"127.0.0.1:{infra.kafka_port}",
             elasticsearch_url=f"{'https' if secured else 'http'}://127.0.0.1:{infra.elasticsearch_port}",
@@ -160,7 +160,7 @@ def start_console(demo: Demo) -> None:
 
 def console_answers(demo: Demo) -> bool:
     """Whether the console can be looked at."""
-    return _is_healthy(demo.console_port)
+    return _is_healthy(JobAddresses(demo.settings), f"{demo.console}/healthz")
 
 
 def start_feeds(demo: Demo) -> None:
@@ -221,17 +221,13 @@ def _environment(demo: Demo, user: str | None) -> dict[str, str]:
 
 def healthy_applications(demo: Demo) -> list[str]:
     """The names of the applications that are healthy by their /healthz."""
-    return [name for name, port in metrics_ports(demo).items() if _is_healthy(port)]
+    jobs = JobAddresses(demo.settings)
+    return [name for name in jobs.applications if _is_healthy(jobs, jobs.health(name))]
 
 
-def metrics_ports(demo: Demo) -> dict[str, int]:
-    """The port of /metrics of each application, by its name."""
-    return {name: demo.settings.metrics_port + number for number, name in enumerate(applications(demo.settings))}
-
-
-def _is_healthy(port: int) -> bool:
+def _is_healthy(jobs: JobAddresses, address: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=1) as answer:
+        with jobs.open(address, 1) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

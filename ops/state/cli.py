@@ -54,7 +54,7 @@ def show_windows(
     Example: kappa state windows vm-05
     """
     try:
-        answer = ask(JobAddresses(load_settings(), metrics_url).question("statistics", "/windows", machine=machine))
+        answer = ask(JobAddresses(load_settings(), metrics_url), "statistics", "/windows", machine=machine)
     except NotAnsweringError as error:
         raise UserError(f"statistics: {error}; is it running? give --metrics-url if it is elsewhere") from None
     if as_json:
@@ -87,9 +87,7 @@ def _known(machine: str | None, generation: str | None, metrics_url: str | None)
     """The series of a machine from the running detector of the live generation; else all from the checkpoint."""
     if machine and generation is None:
         try:
-            return live_series(
-                JobAddresses(load_settings(), metrics_url).question("detector", "/state", machine=machine)
-            )
+            return live_series(JobAddresses(load_settings(), metrics_url), machine)
         except NotAnsweringError as error:
             errors.print(f"the detector: {error}; its checkpoint is read instead", soft_wrap=True)
     return _read(generation)

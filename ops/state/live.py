@@ -1,13 +1,13 @@
 """What running jobs answer about their state: jobs/runtime/queryable.py."""
 
 import urllib.error
-import urllib.request
 from http import HTTPStatus
 from typing import Any
 
 import orjson
 
 from infra.errors import UserError
+from ops.job_addresses import JobAddresses
 from ops.state.state import Series
 
 SECONDS = 5.0
@@ -18,10 +18,14 @@ class NotAnsweringError(Exception):
     """The job can't be asked now."""
 
 
-def ask(address: str) -> dict[str, Any]:
-    """The answer to a question. Raises UserError if the job knows nothing of it, NotAnsweringError if it can't say."""
+def ask(jobs: JobAddresses, job: str, path: str, **arguments: str) -> dict[str, Any]:
+    """The answer of a job to a question.
+
+    Raises UserError if the job knows nothing of it, or doesn't let us ask; NotAnsweringError if it can't say.
+    """
+    address = jobs.question(job, path, **arguments)
     try:
-        with urllib.request.urlopen(address, timeout=SECONDS) as answer:
+        with jobs.open(address, SECONDS) as answer:
             found: dict[str, Any] = orjson.loads(answer.read(LARGEST))
     except urllib.error.HTTPError as refused:
         if refused.headers.get_content_type() != "application/json":
@@ -35,9 +39,9 @@ def ask(address: str) -> dict[str, Any]:
     return found
 
 
-def live_series(address: str) -> list[Series]:
+def live_series(jobs: JobAddresses, machine: str) -> list[Series]:
     """The series of a machine as the running detector holds them, in the form of `ops.state.state.series`."""
-    answer = ask(address)
+    answer = ask(jobs, "detector", "/state", machine=machine)
     return [
         {
             "machine": answer["machine"],

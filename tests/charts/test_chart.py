@@ -87,6 +87,8 @@ def test_the_manifests_are_kubernetes(example):
         ("console.ingress.enabled=true", "console.ingress: strangers could act"),
         ("savepoints.enabled=true", "savepoints: each job's checkpoints"),
         ("maintenance.schedule=daily", "schedule"),
+        ("metrics.tlsSecret=kappa-metrics-tls", "tlsSecret"),
+        ("metrics.tokenSecret.keys=token", "tokenSecret"),
         ("upgrade.mode=blue-green", "mode"),
         ("upgrade.deadline=10 minutes", "deadline"),
         ("upgrade.tolerance=2", "tolerance"),
@@ -245,6 +247,48 @@ def test_the_console_finds_each_job_by_a_service(profile, jobs):
             "app.kubernetes.io/component": job,
             "kappa/generation": "live",
         }
+
+
+TLS, BEARER = ("--set", "metrics.tlsSecret.name=served"), ("--set", "metrics.tokenSecret.name=token")
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+
+@pytest.mark.parametrize("profile", ["standard", "small"])
+def test_jobs_with_a_certificate_are_asked_by_https(profile):
+    pods = _deployments("--set", f"profile={profile}", *TLS)
+    jobs = {name: pod["containers"][0] for name, pod in pods.items() if "startupProbe" in pod["containers"][0]}
+    console = jobs.pop("kappa-console")
+    assert jobs
+    for job in jobs.values():
+        assert {job[probe]["httpGet"]["scheme"] for probe in PROBES} == {"HTTPS"}
+        environment = {variable["name"]: variable.get("value") for variable in job["env"]}
+        assert environment["KAPPA_METRICS_CERTIFICATE"] == "/etc/kappa/metrics/tls.crt"
+        assert environment["KAPPA_METRICS_KEY"] == "/etc/kappa/metrics/tls.key"
+        assert "KAPPA_METRICS_TOKEN_FILE" not in environment and "KAPPA_METRICS_CA" not in environment
+    environment = {variable["name"]: variable.get("value") for variable in console["env"]}
+    assert environment["KAPPA_CONSOLE_METRICS_URL"] == "https://kappa-{application}.kappa.svc:9400/metrics"
+    assert environment["KAPPA_METRICS_CA"] == "/etc/kappa/metrics/ca.crt"
+    assert "KAPPA_METRICS_CERTIFICATE" not in environment
+
+
+def test_prometheus_is_told_how_to_ask():
+    monitored = ("--set", "podMonitor.enabled=true")
+    plain, secured = (
+        manifests[0]["spec"]["podMetricsEndpoints"][0]
+        for manifests in (_of_kind("PodMonitor", *monitored), _of_kind("PodMonitor", *monitored, *TLS, *BEARER))
+    )
+    assert plain == {"port": "metrics", "interval": "15s", "honorLabels": True}
+    assert secured == plain | {
+        "scheme": "https",
+        "tlsConfig": {"ca": {"secret": {"name": "served", "key": "ca.crt"}}, "serverName": "kappa.kappa.svc"},
+        "authorization": {"credentials": {"name": "token", "key": "token"}},
+    }
+
+
+def test_without_a_choice_jobs_have_neither_certificate_nor_token():
+    for pod in _deployments().values():
+        assert not [name for name in _environment(pod) if name.startswith("KAPPA_METRICS_")]
+        assert "metrics" not in {volume["name"] for volume in pod["volumes"]}
 
 
 def test_the_console_shows_the_generation_that_is_left():

@@ -166,7 +166,7 @@ def _secrets_of(pod):
     found = {}
     for volume in pod["spec"].get("volumes", []):
         for source in volume.get("projected", {}).get("sources", []):
-            found[source["secret"]["name"]] = {item["path"] for item in source["secret"]["items"]}
+            found.setdefault(source["secret"]["name"], set()).update(item["path"] for item in source["secret"]["items"])
         if "secret" in volume:
             found[volume["secret"]["secretName"]] = {"*"}
     return found
@@ -179,10 +179,15 @@ def test_each_job_has_its_own_password_and_who_needs_none_of_elasticsearch_has_n
             pods[pod["metadata"]["labels"]["app.kubernetes.io/component"]] = _secrets_of(pod)
     password, key = {"kappa_kafka_sasl_password"}, {"kappa_elasticsearch_api_key"}
     kafka_ca, elastic_ca = "telemetry-cluster-ca-cert", "novelties-es-http-certs-public"
-    assert pods["detector"] == {"kappa-detector": password, kafka_ca: {"*"}}
+    served = {"kappa-metrics-tls": {"tls.crt", "tls.key"}, "kappa-metrics-token": {"token"}}
+    assert pods["detector"] == {"kappa-detector": password, kafka_ca: {"*"}, **served}
     assert pods["indexer"] == {
-        "kappa-indexer": password, "kappa-es-indexer": key, kafka_ca: {"*"}, elastic_ca: {"*"},
+        "kappa-indexer": password, "kappa-es-indexer": key, kafka_ca: {"*"}, elastic_ca: {"*"}, **served,
     }  # fmt: skip
+    assert {name for name, secrets in pods.items() if "tls.key" in secrets.get("kappa-metrics-tls", ())} == {
+        "enrichment", "statistics", "detector", "archive", "indexer",
+    }  # fmt: skip
+    assert pods["console"]["kappa-metrics-tls"] == {"ca.crt"} and pods["console"]["kappa-metrics-token"] == {"token"}
     assert pods["topics"] == {"kappa-administrator": password, kafka_ca: {"*"}}
     assert {name for name, secrets in pods.items() if "kappa-es-administrator" in secrets} == {"toolbox", "test"}
 

@@ -19,7 +19,8 @@ from connectors.sinks.elasticsearch import connect
 from infra.jars import default_jars
 from infra.local import LocalServers
 from jobs.runtime.settings import Settings
-from ops.launcher import applications, topics_of
+from ops.job_addresses import JobAddresses
+from ops.launcher import topics_of
 from ops.replay.run import running
 from ops.sql.examples import EXAMPLES
 from ops.verify.observer import Observer
@@ -63,7 +64,7 @@ class House:
         self.topics = topics_of(self.settings)
         self.jobs = {
             name: self._job(name, "run", name, KAPPA_METRICS_PORT=str(port + 10 + number))
-            for number, name in enumerate(applications(self.settings))
+            for number, name in enumerate(JobAddresses(self.settings).applications)
         }
         self.truth = home / "truth"
         faults = [part for fault in FAULTS for part in ("--fault", fault)]

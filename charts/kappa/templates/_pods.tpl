@@ -180,6 +180,10 @@ securityContext:
 - {name: KAPPA_ELASTICSEARCH_CA, value: /etc/kappa/elasticsearch-ca/{{ .caSecret.key }}}
 {{- end }}
 {{- end }}
+{{- $variables := dict "tls.crt" "CERTIFICATE" "tls.key" "KEY" "ca.crt" "CA" "token" "TOKEN_FILE" }}
+{{- range include "kappa.metricsfiles" . | fromJsonArray }}
+- {name: KAPPA_METRICS_{{ get $variables .file }}, value: /etc/kappa/metrics/{{ .file }}}
+{{- end }}
 {{- if .root.Values.topicsMap }}
 - {name: KAPPA_TOPICS_FILE, value: /etc/kappa/map/topics.yaml}
 {{- end }}
@@ -205,10 +209,35 @@ securityContext:
 {{ toJson $secrets }}
 {{- end -}}
 
+{{/* The files by which jobs are asked, and by which the console asks them, each as {name, key, file}, as JSON: what asks
+     them has no need of their key. Takes the same. */}}
+{{- define "kappa.metricsfiles" -}}
+{{- $found := list -}}
+{{- $isJob := hasKey .root.Values.jobs .component -}}
+{{- if or $isJob (eq .component "console") -}}
+{{- with .root.Values.metrics -}}
+{{- $tls := .tlsSecret -}}
+{{- if and $tls.name $isJob -}}
+{{- $found = append $found (dict "name" $tls.name "key" $tls.certificateKey "file" "tls.crt") -}}
+{{- $found = append $found (dict "name" $tls.name "key" $tls.keyKey "file" "tls.key") -}}
+{{- else if $tls.name -}}
+{{- $found = append $found (dict "name" $tls.name "key" $tls.caKey "file" "ca.crt") -}}
+{{- end -}}
+{{- if .tokenSecret.name -}}
+{{- $found = append $found (dict "name" .tokenSecret.name "key" .tokenSecret.key "file" "token") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ toJson $found }}
+{{- end -}}
+
 {{- define "kappa.mounts" -}}
 - {name: tmp, mountPath: /tmp}
 {{- if ne (include "kappa.credentials" .) "[]" }}
 - {name: secrets, mountPath: /etc/kappa/secrets, readOnly: true}
+{{- end }}
+{{- if ne (include "kappa.metricsfiles" .) "[]" }}
+- {name: metrics, mountPath: /etc/kappa/metrics, readOnly: true}
 {{- end }}
 {{- range $folder, $_ := include "kappa.secrets" . | fromJson }}
 - {name: {{ $folder }}, mountPath: /etc/kappa/{{ $folder }}, readOnly: true}
@@ -226,6 +255,15 @@ securityContext:
 {{- with include "kappa.credentials" . | fromJsonArray }}
 # As files: a process reads one again when it is refused, and no environment has it.
 - name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range . }}
+      - secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: {{ .file }}}]}
+      {{- end }}
+{{- end }}
+{{- with include "kappa.metricsfiles" . | fromJsonArray }}
+- name: metrics
   projected:
     defaultMode: 0440
     sources:

@@ -37,4 +37,4 @@ def test_each_spark_job_has_its_queries_address_and_partitions():
 
 def test_an_application_that_does_not_answer_is_named():
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:9/metrics: .*refused; start the jobs"):
-        observe({"detector": Running(("detector",), "http://127.0.0.1:9/metrics", 4)})
+        observe({"detector": Running(("detector",), "http://127.0.0.1:9/metrics", 4)}, JobAddresses(Settings()))

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from infra.errors import UserError
+from jobs.runtime.settings import Settings
 from ops.console.server import STATIC
 from ops.console.settings import load_console_settings
 from ops.console.views.table import NAVIGATION
@@ -85,3 +86,14 @@ def test_a_container_says_that_it_listens_unprotected(monkeypatch):
 def test_a_wrong_setting_is_named_with_its_value():
     with pytest.raises(UserError, match="KAPPA_CONSOLE_PORT=70000"):
         load_console_settings(port=70_000)
+
+
+def test_its_metrics_are_for_those_who_have_the_jobs_token(sources, browsing, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef-of-a-test")
+    sources.settings = Settings(metrics_token_file=token)
+    browser = browsing()
+    refused = browser.get("/metrics")
+    assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, 'Bearer realm="kappa"')
+    assert browser.get("/metrics", headers={"Authorization": f"Bearer {token.read_text()}"}).status_code == 200
+    assert browser.get("/healthz").status_code == 200
