@@ -179,19 +179,26 @@ lock: $(VENV)/.installed ## Resolve what the project asks for into its lock file
 	$(BIN)/python -c "from infra import jars; jars.lock()"
 
 .PHONY: sbom
-sbom: setup ## Write bills of materials in CycloneDX's JSON: build/sbom/kappa.json of packages and jars, image.json if Docker has the image; needs Go
-	@command -v go >/dev/null || { echo "go: is needed to build syft; install it (https://go.dev/dl)" >&2; exit 2; }
-	@rm -rf build/sbom && mkdir -p build/sbom/content $(TOOLS)
-	@test -x $(SYFT) || { echo "Building $(SYFT), once: minutes"; \
-		GOBIN=$(CURDIR)/$(TOOLS) go install github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) && mv $(TOOLS)/syft $(SYFT); }
-	@$(BIN)/python -m pip install -q --no-deps --require-hashes --target build/sbom/content/packages -r requirements.lock
-	@$(BIN)/python -c "from infra.jars import fetch; fetch('s3')"
-	@mkdir build/sbom/content/jars && cp -r .kappa/jars/spark .kappa/jars/s3 build/sbom/content/jars
-	$(SYFT) scan -q dir:build/sbom/content --source-name kappa --source-version $(VERSION) -o cyclonedx-json=build/sbom/kappa.json
-	@rm -r build/sbom/content
-	@if docker image inspect $(IMAGE) >/dev/null 2>&1; then \
-		$(SYFT) scan -q docker:$(IMAGE) -o cyclonedx-json=build/sbom/image.json; \
+sbom: setup ## Write bills of materials in CycloneDX's JSON: build/sbom/kappa.json of packages and jars, image.json if Docker has the image, which needs Go
+	@rm -rf build/sbom
+	@$(BIN)/python -m tests.supply_chain.sbom build/sbom/kappa.json
+	@if docker image inspect $(IMAGE) >/dev/null 2>&1; then $(MAKE) --no-print-directory build/sbom/image.json; \
 	else echo "$(IMAGE): not there, so only build/sbom/kappa.json is written; make image builds it"; fi
+
+build/sbom/image.json: $(SYFT)
+	$(SYFT) scan -q docker:$(IMAGE) --source-name kappa --source-version $(VERSION) -o cyclonedx-json=$@
+	@$(BIN)/python -m tests.supply_chain.sbom --check $@
+
+$(SYFT):
+	@command -v go >/dev/null || { echo "go: is needed to build syft; install it (https://go.dev/dl)" >&2; exit 2; }
+	@echo "Building $@, once: minutes"
+	@mkdir -p $(TOOLS)
+	@GOBIN=$(CURDIR)/$(TOOLS) go install github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) && mv $(TOOLS)/syft $@
+
+.PHONY: audit
+audit: setup ## Look for known weaknesses of the locked Python packages in a folder of advisories, without network (ADVISORIES=folder)
+	@test -n "$(ADVISORIES)" || { echo "ADVISORIES: is missing; give a checkout of github.com/pypa/advisory-database" >&2; exit 2; }
+	@$(BIN)/python -m tests.supply_chain.audit "$(ADVISORIES)"
 
 .PHONY: bench
 bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine

@@ -69,6 +69,7 @@ def test_the_manifests_are_kubernetes(example):
         ("kafka.bootstrap=here", "bootstrap"),
         ("image.tag=latest", "tag"),
         ("kafka.image=apache/kafka:latest", "image"),
+        ("kafka.image=apache/kafka:4.3.1@sha256:4711", "image"),
         ("generations={v2}", "generations"),
         ("generations[0].name=live,generations[0].jobs={detector}", "generations"),
         ("generations[0].name=v2,generations[0].jobs={incidents}", "jobs"),
@@ -116,6 +117,17 @@ def test_pods_are_restricted_bounded_and_pinned(example):
         assert security.get("readOnlyRootFilesystem") or container["name"] in BUNDLED
         assert container["resources"]["limits"]["memory"]
         assert not container["image"].endswith(":latest") and ":" in container["image"]
+
+
+@pytest.mark.parametrize("tag", ["", ":1.2.3"])
+def test_each_image_may_have_a_digest(tag):
+    digest = f"sha256:{'0' * 64}"
+    image = f"registry.example:5000/some/image{tag}@{digest}"
+    values = [f"{name}={image}" for name in ("kafka.image", "elasticsearch.image", "generations[0].image")]
+    values += [f"image.digest={digest}", "storage.existingClaim=kappa"]
+    values += ["generations[0].name=v2", "generations[0].jobs={detector}"]
+    images = {container["image"] for container in _containers(_manifests("--set", ",".join(values)))}
+    assert images == {image, f"ghcr.io/kappa/kappa@{digest}"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -1,10 +1,15 @@
 """The compose files: what stands there is pinned, bounded and published on loopback only."""
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+SECRET = re.compile("PASSWORD|TOKEN|SECRET|API_?KEY", re.IGNORECASE)
 MEBI = {"m": 1, "g": 1024}
 ENVIRONMENT = dict(
     line.split("=", 1) for line in Path(".env").read_text().splitlines() if line and not line.startswith("#")
@@ -81,6 +86,59 @@ def test_nothing_is_published_beyond_loopback():
     assert ENVIRONMENT["KAPPA_BIND"] == "127.0.0.1"
     ports = [port for one in _everything().values() for port in one.get("ports", ())]
     assert ports and all(port.startswith(("${KAPPA_BIND}:", "127.0.0.1:")) for port in ports)
+
+
+def test_what_asks_nobody_and_changes_something_stays_on_loopback_whatever_the_setting():
+    opened = {name for name, one in _everything().items() if any("KAPPA_BIND" in p for p in one.get("ports", ()))}
+    assert opened == {"kafka", "elasticsearch", "prometheus", "grafana"}
+
+
+def test_grafana_lets_nobody_in_without_the_password_that_was_made_here():
+    services = _services("docker-compose.yml")
+    grafana, credentials = services["grafana"], services["credentials"]
+    environment = grafana["environment"]
+    assert environment["GF_AUTH_ANONYMOUS_ENABLED"] == environment["GF_USERS_ALLOW_SIGN_UP"] == "false"
+    folder, _, file = environment["GF_SECURITY_ADMIN_PASSWORD__FILE"].rpartition("/")
+    assert f"credentials:{folder}:ro" in grafana["volumes"] and file in credentials["command"][0]
+    assert grafana["depends_on"]["credentials"] == {"condition": "service_completed_successfully"}
+    assert {name for name, one in services.items() if any("credentials:" in v for v in one.get("volumes", ()))} == {
+        "grafana",
+        "credentials",
+    }
+
+
+def test_the_password_is_made_once_and_is_not_shown(tmp_path):
+    (script,) = _services("docker-compose.yml")["credentials"]["command"]
+    command = ["sh", "-euc", script.replace("/var/lib/kappa", str(tmp_path))]
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    file = tmp_path / "grafana_admin_password"
+    made = []
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert not done.stdout and not done.stderr
+        made.append(file.read_text())
+    assert made[0] == made[1] and len(made[0].strip()) >= 32
+    file.unlink()
+    subprocess.run(command, env=environment, check=True)
+    assert file.read_text() != made[0]
+
+
+@pytest.mark.parametrize("path", ["docker-compose.yml", "infra/docker/kibana-secured.yml"])
+def test_no_password_or_token_is_given_by_value(path):
+    """By a file only: the environment of a container is shown to whoever may inspect it."""
+    for name, one in _services(path).items():
+        given = {key: value for key, value in one.get("environment", {}).items() if SECRET.search(key)}
+        assert all(key.endswith("__FILE") and value.startswith("/run/secrets/") for key, value in given.items()), name
+
+
+def test_kibana_in_front_of_an_elasticsearch_with_users_has_its_token_from_a_file():
+    path = "infra/docker/kibana-secured.yml"
+    secrets = yaml.safe_load(Path(path).read_text())["secrets"]
+    kibana, objects = _services(path)["kibana"], _services(path)["kibana-objects"]
+    assert "serviceAccountToken --stdin < /run/secrets/service_account_token" in kibana["entrypoint"][-1]
+    assert {*kibana["secrets"], *objects["secrets"]} == secrets.keys()
+    assert all(one["file"].endswith(f"/{name}") for name, one in secrets.items())
+    assert _services(path).keys() <= _services("docker-compose.yml").keys()
 
 
 @pytest.mark.parametrize("name", _everything())

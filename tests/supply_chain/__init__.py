@@ -1,0 +1,1 @@
+"""What Kappa is made of: `make sbom`, `make audit`."""
