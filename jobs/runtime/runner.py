@@ -14,12 +14,13 @@ from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from connectors.kafka.markers import ProgressError
+from connectors.kafka.markers import ProgressError, ProgressSettings
 from connectors.kafka.security import client_config
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.runtime import metrics
+from jobs.runtime.arrival import Arrival
 from jobs.runtime.copies import Copies
 from jobs.runtime.gate import Gate
 from jobs.runtime.health import HEALTH
@@ -76,12 +77,18 @@ def run_application(
     streaming = [one for one in jobs if one.job.uses_spark]
     services = [one for one in jobs if not one.job.uses_spark]
 
+    arrival = _arrival(streaming, topics) if streaming else None
     copies = Copies()
 
     questions = Questions()
 
     def start(spark: SparkSession, gate: Gate) -> Queries:
+        assert arrival
+        arrival.stand_back(stop)
         runs = [run for one in streaming for run in _runs(one, spark, topics, gate)]
+        if arrival.another_works():
+            for run in runs:
+                run.rehearse()
         started = copies.start(runs)
         for run in runs:
             questions.open(spark, started[run.query.name], run.query.questions)
@@ -118,6 +125,15 @@ def run_application(
                 stop.set()
         for service in running:
             service.result()
+
+
+def _arrival(jobs: Sequence[PlannedJob], topics: TopicMap) -> Arrival:
+    queries = {query: one.settings for one in jobs for query in one.job.reads_of(topics)}
+    first = min(queries)
+    settings = queries[first]
+    return Arrival(
+        ProgressSettings(settings.kafka_bootstrap, settings.query_of(first), run="", client=settings.client())
+    )
 
 
 def _watched(planned: PlannedJob, topics: TopicMap) -> Iterator[Watched]:
