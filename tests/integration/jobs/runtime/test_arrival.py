@@ -19,7 +19,8 @@ from tests.waiting import until
 def settings(servers) -> ProgressSettings:
     """Of a query of this test's own."""
     query = f"arrival-{uuid.uuid4().hex[:8]}"
-    for made in connect(servers.bootstrap).create_topics([NewTopic(f"{query}.progress", 1, 1)]).values():
+    admin = connect(servers.bootstrap)
+    for made in admin.create_topics([NewTopic(f"{query}.progress", 1, 1)]).values():
         made.result()
     return ProgressSettings(servers.bootstrap, query, "", f"{query}.progress", 60_000)
 
