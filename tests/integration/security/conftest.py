@@ -1,14 +1,19 @@
 """A secured broker, and the environment of its users."""
 
 import os
+import ssl
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import pytest
 from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
@@ -16,6 +21,7 @@ from confluent_kafka.admin import (
 
 from connectors.kafka.client import make_admin
 from connectors.kafka.security import KafkaSecurity
+from infra.files import write_private
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from infra.local.identities import ADMIN, Identities
@@ -74,6 +80,34 @@ class Secured:
     @cached_property
     def admin(self):
         return make_admin(self.connection(), {"log_level": 0})
+
+    @contextmanager
+    def shown(self, address, pem):
+        """Within, the broker shows this key and certificate (PEM) at one of its addresses; it isn't restarted."""
+        listener = {self.broker.address: "passwords", self.broker.certificate_address: "certificates"}[address]
+        path = self.identities.folder / f"{listener}.pem"
+        write_private(path, pem)
+        entry = f"listener.name.{listener}.ssl.keystore.location"
+        self._alter(ConfigEntry(entry, str(path), incremental_operation=AlterConfigOpType.SET))
+        try:
+            host, _, port = address.partition(":")
+            until(lambda: ssl.get_server_certificate((host, int(port))).encode() in pem, 30, "it shows the former one")
+            yield
+        finally:
+            self._alter(ConfigEntry(entry, None, incremental_operation=AlterConfigOpType.DELETE))
+
+    def _alter(self, entry):
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(self.broker.node), incremental_configs=[entry])
+        for answer in self._admin_by_certificate.incremental_alter_configs([resource]).values():
+            answer.result(20)
+
+    @cached_property
+    def _admin_by_certificate(self):
+        """An admin client that is let in whatever the other listener shows."""
+        folder = self.identities.user(ADMIN)
+        files = {"kafka_ssl_certificate": folder / "tls.crt", "kafka_ssl_key": folder / "tls.key"}
+        security = KafkaSecurity(_secrets_dir=str(folder), kafka_security_protocol="SSL", **files)
+        return make_admin({"bootstrap.servers": self.broker.certificate_address, **security.client()}, {"log_level": 0})
 
     def add(self, user, password=None):
         """Make a user that has no rights, or change its password on the broker."""
