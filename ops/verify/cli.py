@@ -12,7 +12,7 @@ from elasticsearch import ApiError, AuthenticationException, AuthorizationExcept
 from rich.console import Console
 
 from connectors.sinks.elasticsearch import connect
-from connectors.sinks.elasticsearch_errors import detail
+from connectors.sinks.elasticsearch_errors import user_errors
 from infra.errors import UserError
 from jobs.runtime.settings import Settings, load_settings, present_identity
 from ops.verify.observer import Observer, Result
@@ -57,11 +57,10 @@ def _await(look: Callable[[bool], Result | None], deadline: float) -> Result:
         try:
             if result := look(last):
                 return result
-        except (AuthenticationException, AuthorizationException) as error:
-            raise UserError(f"KAPPA_ELASTICSEARCH_URL: {error.status_code} {detail(error)}") from error
-        except (ApiError, TransportError):
-            if last:
-                raise
+        except (ApiError, TransportError) as error:
+            if last or isinstance(error, AuthenticationException | AuthorizationException):
+                with user_errors():
+                    raise
         time.sleep(POLL_SECONDS)
 
 
