@@ -48,7 +48,7 @@ def test_an_elasticsearch_that_starts_is_waited_for(monkeypatch):
 
 
 def test_one_that_stays_away_is_an_error():
-    with pytest.raises(UserError, match="^KAPPA_ELASTICSEARCH_URL: Elasticsearch does not answer: "):
+    with pytest.raises(UserError, match=r"^KAPPA_ELASTICSEARCH_URL: Elasticsearch does not answer: "):
         cli._await(partial(cli._compare, Restarting()), time.monotonic() - 1)
 
 
