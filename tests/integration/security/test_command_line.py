@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import psutil
 import pytest
@@ -45,7 +46,7 @@ def kappa(*arguments, **variables):
     )
 
 
-def test_infra_up_secured_prints_who_the_administrator_is_and_lets_in_nobody_else(home):
+def test_infra_up_secured_prints_who_the_administrator_is_and_lets_in_nobody_else(home, report):
     try:
         up = kappa("infra", "up", "--secured", **home)
         assert up.returncode == 0, up.stderr
@@ -60,6 +61,8 @@ def test_infra_up_secured_prints_who_the_administrator_is_and_lets_in_nobody_els
         assert kappa("topics", "apply", **home, **printed).returncode == 0
         keys = kappa("acl", "keys", f"{home['KAPPA_HOME']}/security/users", **home, **printed)
         assert "kappa-operator: key " in keys.stdout
+        report.client("topics apply", secured_broker=True)
+        report.client("acl keys", elasticsearch=True)
     finally:
         kappa("infra", "down", **home)
 
@@ -73,7 +76,7 @@ def demo(tmp_path):
         yield found
 
 
-def test_the_demo_on_secured_servers_is_fed_and_shown_by_users_who_may_do_no_more(demo):
+def test_the_demo_on_secured_servers_is_fed_and_shown_by_users_who_may_do_no_more(demo, report):
     steps.start_servers(demo, lambda _: None)
     assert os.environ["KAPPA_SECRETS"] == str(demo.servers.identities.user("kappa-operator"))
     steps.start_console(demo)
@@ -86,11 +89,14 @@ def test_the_demo_on_secured_servers_is_fed_and_shown_by_users_who_may_do_no_mor
     until(lambda: steps.console_answers(demo), SECONDS, "the console doesn't answer")
     until(is_fed, SECONDS, "the feeds send nothing")
     secrets = {name: psutil.Process(one.pid).environ()["KAPPA_SECRETS"] for name, one in demo.processes.items()}
-    users = {name: os.path.basename(path) for name, path in secrets.items()}
+    users = {name: Path(path).name for name, path in secrets.items()}
     assert users == {"console": "kappa-operator", "simulate": "kappa-simulator", "host": "kappa-host"}
     # With the operator's rights it reads the one server and the other.
     assert "promoted" in page(demo, "generations")
     assert "Elasticsearch:" not in page(demo, "incidents")
+    for name in ("simulate", "host"):
+        report.client(name, secured_broker=True)
+    report.client("console", secured_broker=True, elasticsearch=True)
 
 
 def page(demo, path):

@@ -79,8 +79,9 @@ def is_allowed(call):
         ("kappa-administrator", {"read", "refresh", "delete", "see a template", "change a template"}),
     ],
 )
-def test_each_role_may_do_its_own_and_nothing_else(client, user, may):
+def test_each_role_may_do_its_own_and_nothing_else(client, report, user, may):
     assert allowed(client(user)) == may
+    report.client(f"API key of {user}", elasticsearch=True)
 
 
 class Indexer:
@@ -129,7 +130,7 @@ def send(secured):
 
 
 def test_an_indexer_whose_key_is_revoked_or_expires_waits_and_goes_on_with_the_next(
-    secured, secured_elasticsearch, users, client, indexer, send
+    secured, secured_elasticsearch, users, client, indexer, send, report
 ):
     def machines():
         """Those that an operator finds."""
@@ -148,6 +149,7 @@ def test_an_indexer_whose_key_is_revoked_or_expires_waits_and_goes_on_with_the_n
     until(lambda: "meanwhile" in machines(), 60, "it doesn't go on with its new key")
     until(lambda: not indexer.waits(), 30, "it says that it waits")
     assert indexer.stop() == 0
+    report.client("indexer", secured_broker=True, elasticsearch=True)
 
 
 def test_whoever_has_no_key_is_told_so(secured, secured_elasticsearch, tmp_path):
