@@ -41,9 +41,16 @@ Rights = dict[str, frozenset[Right]]
 Generation = tuple[Sequence[str], TopicMap]  # its jobs and its topics
 
 
-def principals(generations: Mapping[str, Generation], *, small: bool = False, trial: bool = False) -> Rights:
+def principals(
+    generations: Mapping[str, Generation],
+    *,
+    restored: Mapping[str, Iterable[str]] = {},
+    small: bool = False,
+    trial: bool = False,
+) -> Rights:
     """The rights of each principal, by its name without the prefix of the installation.
 
+    `restored`: by generation, the topics with the archive's records which its first job reads instead of its inputs.
     `small`: all jobs run in one process. `trial`: with the simulator.
     """
     found: dict[str, set[Right]] = {}
@@ -51,6 +58,8 @@ def principals(generations: Mapping[str, Generation], *, small: bool = False, tr
         for job in jobs:
             application = SMALL if small else JOBS[job].runs_in
             found.setdefault(application, set()).update(rights_of(JOBS[job], topics, name))
+        for source in restored.get(name, ()):
+            found[SMALL if small else JOBS[jobs[0]].runs_in].add(Right("topic", source, READ))
         for topic in topics:
             for writer in _writers(topic):
                 found.setdefault(writer, set()).update(_of_writer(topic))

@@ -32,8 +32,9 @@ from ops.cli import main
 from ops.launcher import rights_in
 from ops.replay import run
 from ops.replay.plan import Request, plan
-from ops.replay.registry import CHAIN, Registry, write
+from ops.replay.registry import Registry, write
 from ops.replay.restore import _Task, names
+from ops.savepoints.saved import commit, marker_to_commit, tasks_of
 from ops.simulator import feed
 from ops.simulator.faults import SECOND, parse
 from ops.simulator.simulation import Settings as Cloud
@@ -65,7 +66,6 @@ COMMANDS = {
     Right("topic", "events.retry", WRITE): ("rejected", "retry", "--topic", "telemetry.lines"),
     Right("transactional-id", "kappa.events.retry", WRITE): ("rejected", "retry", "--topic", "telemetry.syslog"),
     Right("group", "kappa.", DESCRIBE, is_prefix=True): ("rejected", "list"),
-    Right("group", "kappa.", READ, is_prefix=True): ("replay", "list"),
     # It has no topic of its own: the plan is all that is written.
     Right("topic", "generations", WRITE): (
         "replay",
@@ -129,19 +129,24 @@ class People:
         restored = planned.replay.model_copy(update={"restored": names(planned, registry.topics(name, TOPICS))})
         write(self.bootstrap, planned.model_copy(update={"state": "replaying", "replay": restored}))
 
-    def restore(self, topic):
+    def restore(self):
         """Write a record of the archive into a generation's topic, as a task of `kappa replay start` does."""
-        row = {"topic": topic, "partition": 0, "offset": 0, "timestamp_ms": 1, "key": b"k", "value": b"v"}
-        columns = {name: pa.array([value]) for name, value in row.items()}
+        topic, row = "telemetry.lines", {"partition": 0, "offset": 0, "timestamp_ms": 1, "key": b"k", "value": b"v"}
+        columns = {"topic": pa.array([topic]), **{name: pa.array([value]) for name, value in row.items()}}
         columns["headers"] = pa.array([None], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
-        self.generations += 1  # another query each time: what a task has restored it doesn't restore again
-        task = _Task(self.bootstrap, f"kappa.{KEPT}.restore{self.generations}", {topic: f"{topic}.{KEPT}"})
+        task = _Task(self.bootstrap, f"kappa.{KEPT}.restore", {topic: f"{topic}.{KEPT}"})
         return self.call(lambda: list(task(iter([pa.RecordBatch.from_pydict(columns)]))))
+
+    def put_back(self):
+        """Put the progress marker of a task back, as `kappa savepoint restore` does."""
+        progress = tasks_of(Settings(), f"kappa.{KEPT}.enrichment", "run")
+        return self.call(commit, progress, progress.group, [marker_to_commit(progress, 0, 1, 1)])
 
     def ask_for_rights(self):
         """Ask whether all jobs of a generation may run, as each asks before it starts."""
-        topics = Registry.read(self.bootstrap).topics(KEPT, TOPICS)
-        return self.call(check_rights, Settings(), rights_in(CHAIN, topics, KEPT), threading.Event())
+        registry = Registry.read(self.bootstrap)
+        needed = rights_in(registry.jobs(KEPT), registry.topics(KEPT, TOPICS), KEPT)
+        return self.call(check_rights, Settings(), needed, threading.Event())
 
     def limits(self):
         """Ask for the brokers' limits, as a job does before it starts."""
@@ -205,16 +210,16 @@ def write_letters(bootstrap):
 
 
 def act_of(people, principal, right):
-    """What this right is needed for: `before` as the servers' administrator, `act` as the principal."""
+    """What this right is needed for: what the servers' administrator does first, and what the principal then does."""
     kind, topic, operation = right.kind, right.name, right.operation
     if principal not in (OPERATOR, ADMINISTRATOR):
         return None, lambda _: people.send(topic)
-    if principal == ADMINISTRATOR and (operation == DELETE):
-        return people.new_generation, lambda name: people.command("replay", "drop", name)
     if right in COMMANDS:
         return None, lambda _: people.command(*COMMANDS[right])
     if principal == OPERATOR:
         return None, lambda _: people.command("rejected", "show", topic, "--raw")
+    if operation == DELETE:
+        return people.new_generation, lambda name: people.command("replay", "drop", name)
     if operation == CREATE:
         return lambda: people.delete(topic), lambda _: people.command("topics", "apply")
     if operation == ALTER_CONFIGS:
@@ -222,16 +227,22 @@ def act_of(people, principal, right):
     if operation == DESCRIBE_CONFIGS:
         return None, lambda _: people.limits()
     if kind == "transactional-id":
-        return None, lambda _: people.restore("telemetry.lines")
-    if operation == WRITE and TOPICS[topic] in TOPICS.telemetry:
-        return None, lambda _: people.restore(topic)
+        return None, lambda _: people.restore()
+    if kind == "group" or topic == "sink.progress":
+        return None, lambda _: people.put_back()
+    if operation == WRITE and TOPICS[topic].format:
+        return None, lambda _: people.send(f"{topic}.{KEPT}")  # where a replay restores the archive's records
     return None, lambda _: people.ask_for_rights()
 
 
-@pytest.mark.parametrize(
-    ("principal", "right"),
-    [pytest.param(name, right, id=f"{name}: {right}") for name, own in NEEDED.items() for right in sorted(own)],
-)
+def cases():
+    """Each right of each principal; those by which topics are made come last, as what is in these is deleted."""
+    found = [(name, right) for name, own in NEEDED.items() for right in sorted(own)]
+    found.sort(key=lambda case: case[1].operation == CREATE)
+    return [pytest.param(name, right, id=f"{name}: {right}") for name, right in found]
+
+
+@pytest.mark.parametrize(("principal", "right"), cases())
 def test_without_this_right_something_is_refused(installation, people, report, principal, right):
     user = f"kappa-{principal}"
     before, act = act_of(people, principal, right)
