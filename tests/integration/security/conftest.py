@@ -1,4 +1,4 @@
-"""A secured broker, and the environment of its users."""
+"""A secured broker, and the environment of its users; what the tests have found, as `build/security.json`."""
 
 import os
 import ssl
@@ -8,7 +8,9 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+import orjson
 import pytest
 from confluent_kafka.admin import (
     AlterConfigOpType,
@@ -21,15 +23,22 @@ from confluent_kafka.admin import (
 
 from connectors.kafka.client import make_admin
 from connectors.kafka.security import KafkaSecurity
+from infra.contract.topics import load_topics
 from infra.files import write_private
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from infra.local.identities import ADMIN, Identities
 from infra.local.kafka import KafkaBroker
+from jobs.table import JOBS
 from ops.acl import broker
 from ops.acl.broker import Difference
+from ops.acl.principals import principals
 from tests.integration.conftest import free_ports
 from tests.waiting import until
+
+REPORT = os.environ.get("KAPPA_SECURITY_REPORT")  # the file to write it into
+RIGHTS = Path("build/rights.json")  # of `make test-rights`
+USES_ELASTICSEARCH = {"indexer", "verify", "replay promote", "replay drop"}  # of what runs there
 
 
 @dataclass
@@ -144,6 +153,66 @@ class Secured:
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
         said = done.stdout if whole else ""
         return Outcome(done.returncode, lines[-1] if lines else "", time.monotonic() - began, said)
+
+
+class Report:
+    """What the tests have found, for `build/security.json`; what none of them has said is null there."""
+
+    def __init__(self):
+        self.facts = {"forged_rejected": None, "tenants": {}}
+        self._clients, self._wrong = {}, []
+
+    def client(self, name, *, secured_broker=None, elasticsearch=None):
+        """A client of the project was let in by a server that asks who it is, and did its work there."""
+        known = self._clients.setdefault(name, {"name": name, "secured_broker": None, "elasticsearch": None})
+        given = {"secured_broker": secured_broker, "elasticsearch": elasticsearch}
+        known.update({server: done for server, done in given.items() if done is not None})
+
+    def wrong(self, case, outcome):
+        """A command was refused for what is wrong."""
+        self._wrong.append({"case": case, "seconds": round(outcome.seconds, 1), "message": outcome.last_line})
+
+    def tenants(self, **facts):
+        """Facts about tenants, by their names."""
+        self.facts["tenants"] |= facts
+
+    def forged(self, rejected):
+        """Records about machines for which their writer may not speak were rejected: how many."""
+        self.facts["forged_rejected"] = rejected
+
+    def as_dict(self, *, passed):
+        """The whole report; rights, and the clients of the chain, are those that `make test-rights` has reported."""
+        of_rights = orjson.loads(RIGHTS.read_bytes()) if RIGHTS.is_file() else {}
+        applications = {right.partition(":")[0] for right in of_rights.get("rights", ())}
+        for name in applications | of_rights.get("commands", {}).keys():
+            self.client(name, secured_broker=True, elasticsearch=True if name in USES_ELASTICSEARCH else None)
+        return {
+            "passed": passed,
+            "clients": [self._clients[name] for name in sorted(self._clients)],
+            "rights": rights(of_rights) if of_rights else None,
+            "wrong": self._wrong,
+            **self.facts,
+        }
+
+
+def rights(found):
+    """How many rights there are, and whether each of them was found to be needed."""
+    granted = principals({"live": (JOBS.names(), load_topics())}, trial=True)
+    wanted = {f"{name}: {right}" for name, own in granted.items() for right in own}
+    shown = found.get("rights", {}).keys() | found.get("rights_of_people", {}).keys()
+    return {"granted": len(wanted), "each_needed": bool(found.get("passed")) and wanted <= shown}
+
+
+@pytest.fixture(scope="session")
+def report(request):
+    """What the tests have found; it is written at the end, where somebody asks for it."""
+    found = Report()
+    yield found
+    if REPORT:
+        path = Path(REPORT)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        facts = found.as_dict(passed=request.session.testsfailed == 0)
+        path.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
 
 
 @pytest.fixture(scope="session")

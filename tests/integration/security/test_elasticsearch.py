@@ -83,8 +83,9 @@ def is_allowed(call):
         ("kappa-administrator", {"read", "refresh", "delete", "see a template", "change a template"}),
     ],
 )
-def test_each_role_may_do_its_own_and_nothing_else(client, user, may):
+def test_each_role_may_do_its_own_and_nothing_else(client, report, user, may):
     assert allowed(client(user)) == may
+    report.client(f"API key of {user}", elasticsearch=True)
 
 
 class Application:
@@ -157,7 +158,7 @@ def send(secured):
 
 
 def test_an_indexer_whose_key_is_revoked_or_expires_waits_and_goes_on_with_the_next_and_others_run(
-    secured, secured_elasticsearch, users, client, indexer, told, send
+    secured, secured_elasticsearch, users, client, indexer, told, send, report
 ):
     def machines():
         """Those that an operator finds."""
@@ -183,6 +184,7 @@ def test_an_indexer_whose_key_is_revoked_or_expires_waits_and_goes_on_with_the_n
     until(lambda: "meanwhile" in machines(), 60, "it doesn't go on with its new key")
     until(lambda: not indexer.waits(), 30, "it says that it waits")
     assert indexer.stop() == 0
+    report.client("indexer", secured_broker=True, elasticsearch=True)
 
 
 def test_verify_does_not_wait_for_one_that_refuses_it(secured, secured_elasticsearch, tmp_path):

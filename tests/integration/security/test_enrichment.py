@@ -182,7 +182,7 @@ def command_lines(job):
     return [" ".join(process.cmdline()) for process in session_of(job.process.pid)]
 
 
-def test_a_record_about_anothers_machine_is_forged_and_one_about_its_own_an_event(chain, job):
+def test_a_record_about_anothers_machine_is_forged_and_one_about_its_own_an_event(chain, job, report):
     own, of_beta, of_nobody = (chain.send(machine) for machine in ("vm-1", "vm-2", "vm-3"))
     named, other = (chain.send(machine, GATEWAY, tenant=b"acme") for machine in ("acme-1", "beta-1"))
     unnamed = chain.send("acme-1", GATEWAY)
@@ -197,6 +197,8 @@ def test_a_record_about_anothers_machine_is_forged_and_one_about_its_own_an_even
         ([unnamed], "acme-1", "forged"),
     ]
     assert not any("PRIVATE KEY" in line for line in command_lines(job))
+    report.forged(len(chain.rejected()))
+    report.client("enrichment, by a certificate", secured_broker=True)
 
 
 def test_renewed_certificates_of_broker_and_job_cost_no_record(secured, certificate, chain, job):
@@ -224,7 +226,7 @@ def test_renewed_certificates_of_broker_and_job_cost_no_record(secured, certific
     assert chain.events() == [*before, meanwhile, (rest, "vm-1", "acme"), last]
 
 
-def test_its_real_time_mode_judges_alike_by_a_password_that_no_command_line_shows(secured, chain, make_job):
+def test_its_real_time_mode_judges_alike_by_a_password_that_no_command_line_shows(secured, chain, make_job, report):
     job = make_job(secured.identities.user(USER), secured.bootstrap, "--realtime")
     job.start()
     own, of_beta = chain.send("vm-1"), chain.send("vm-2")
@@ -236,3 +238,4 @@ def test_its_real_time_mode_judges_alike_by_a_password_that_no_command_line_show
     assert any("ops.cli run enrichment" in line for line in lines)
     assert any("org.apache.spark.deploy.SparkSubmit" in line for line in lines)
     assert not any(secured.identities.password(USER) in line for line in lines)
+    report.client("enrichment in real time", secured_broker=True)

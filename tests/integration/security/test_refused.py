@@ -12,6 +12,20 @@ from infra.local.identities import BROKER
 SECONDS = 15
 
 
+@pytest.fixture(autouse=True)
+def recorded(secured, report, request, monkeypatch):
+    """Each command that is refused in this module is a case of the report, by the names of test and command."""
+    run, case = secured.kappa, request.node.originalname.removeprefix("test_").replace("_", " ")
+
+    def kappa(*arguments, **changes):
+        outcome = run(*arguments, **changes)
+        if outcome.code:
+            report.wrong(f"{case}: kappa {' '.join(arguments)}", outcome)
+        return outcome
+
+    monkeypatch.setattr(secured, "kappa", kappa)
+
+
 @pytest.fixture(scope="module")
 def stranger(secured):
     """A user whom the broker knows, and who may do nothing."""
