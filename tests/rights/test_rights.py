@@ -204,8 +204,13 @@ def newest(installation, fed):
 
 @pytest.fixture(scope="module")
 def poisoned(installation, newest):
-    """A record in each derived topic that no job can use: who may write dead letters has one to write."""
-    send(installation, {topic: [b"{"] for topic in DERIVED})
+    """A record in each derived topic that no job can use: who may write dead letters has one to write.
+
+    And in `events` one that comes again, behind the watermark: who may write late data has some.
+    """
+    records = [(partition, one) for partition, one in read_records(installation.bootstrap, "events") if partition == 0]
+    oldest = next(one for _, one in records if not is_watermark(one))
+    send(installation, {**{topic: [b"{"] for topic in DERIVED}, "events": [b"{", orjson.dumps(oldest)]})
 
 
 def send(installation, values):
