@@ -22,6 +22,8 @@ from tests.waiting import until
 SECONDS = 240  # for a command on a busy machine
 FED = ("inventory", "telemetry.otlp.metrics")
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
 
 @pytest.fixture
 def home(tmp_path):

@@ -34,7 +34,7 @@ ACME, GATEWAY = "telemetry.enrichment.acme", "telemetry.enrichment.gateway"
 HEADER = "tenant"
 JOB_SECONDS = 240.0
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
