@@ -124,8 +124,8 @@ test-hostile: setup ## Poison every topic of the running chain in a hundred ways
 	$(BIN)/pytest tests/hostile --timeout 3600 $(TEST_ARGS)
 
 .PHONY: test-security
-test-security: setup tools ## Use a Kafka and an Elasticsearch that ask who one is: rights, refusals, quotas, keys; part of `make test`
-	$(BIN)/pytest tests/integration/security tests/charts/test_security.py $(TEST_ARGS)
+test-security: setup tools ## Use a Kafka and an Elasticsearch that ask who one is: rights, refusals, quotas, keys: build/security.json; but for two slow files part of `make test`
+	KAPPA_SECURITY_REPORT=build/security.json $(BIN)/pytest tests/integration/security tests/charts/test_security.py $(TEST_ARGS)
 
 .PHONY: test-rights
 test-rights: setup ## Run the whole chain on exactly the rights of `kappa acl`, then without each of them in turn: build/rights.json, an hour

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from confluent_kafka import TopicPartition
 
+from connectors.kafka.access import describe_topic
 from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.reader import read_topic
 from connectors.kafka.security import client_config
@@ -97,9 +98,14 @@ def original(bootstrap: str, letter: DeadLetter) -> bytes:
 
 
 def read_original(bootstrap: str, topic: str, partition: int, offset: int) -> bytes:
-    """The value of one record. Raises OriginalLostError if its topic no longer has it."""
+    """The value of one record.
+
+    Raises OriginalLostError if its topic no longer has it, UserError if this user may not see the topic.
+    """
     place = TopicPartition(topic, partition, offset)
     with open_consumer(client_config(bootstrap), READER) as consumer:
+        if partition not in describe_topic(consumer, bootstrap, topic).partitions:
+            raise OriginalLostError(f"{place.topic}/{place.partition}/{place.offset}")
         low, high = consumer.get_watermark_offsets(place, _TIMEOUT_S)
         if not low <= place.offset < high:
             raise OriginalLostError(f"{place.topic}/{place.partition}/{place.offset}")

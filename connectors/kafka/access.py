@@ -11,7 +11,12 @@ from pathlib import Path
 from threading import Event
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicDescription  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ClusterMetadata,
+    TopicDescription,
+    TopicMetadata,
+)
 
 from connectors.kafka.client import make_admin
 from connectors.kafka.refusals import refusal_since
@@ -64,6 +69,17 @@ def ask(
             if waited < max(patience, 0 if refusal else REACH_SECONDS) and not (stop and stop.wait(0.5)):
                 continue
             raise UserError(why(bootstrap, refusal)) from error
+
+
+def describe_topic(consumer: Consumer, bootstrap: str, topic: str) -> TopicMetadata:
+    """What the brokers say of one topic; its `error` says if there is none.
+
+    Raises UserError as `ask` does, and if this user has no right to see the topic.
+    """
+    found = ask(consumer, bootstrap, topic).topics[topic]
+    if found.error and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise UserError(no_right(f"topic {topic!r}"))
+    return found
 
 
 def why(bootstrap: str, refusal: KafkaError | None) -> str:

@@ -6,12 +6,11 @@ from typing import Any
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from connectors.kafka.access import ask, no_right
+from connectors.kafka.access import describe_topic
 from connectors.kafka.client import READER, open_consumer
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Partition
 from infra.contract.versions import HEADER, upcast
-from infra.errors import UserError
 
 _RECORDS = 10_000
 _TAIL = -2000  # librdkafka's RD_KAFKA_OFFSET_TAIL_BASE, which its Python form lacks
@@ -39,9 +38,7 @@ def read_topic(
         "log_level": 0,
     }
     with open_consumer(client_config(bootstrap), READER, settings=own) as consumer:
-        found = ask(consumer, bootstrap, topic).topics[topic]
-        if found.error and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise UserError(no_right(f"topic {topic!r}"))
+        found = describe_topic(consumer, bootstrap, topic)
         first = OFFSET_BEGINNING if tail is None else _TAIL - tail
         places = [(topic, number) for number in found.partitions if partitions is None or number in partitions]
         consumer.assign([TopicPartition(*place, (begin or {}).get(place, first)) for place in places])

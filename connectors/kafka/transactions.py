@@ -80,6 +80,8 @@ class TransactionalWriter:
                 except BufferError:
                     poll(0.5)
                 except KafkaException as error:
+                    if self._refused:  # of a record before this one
+                        raise KafkaException(self._refused) from error
                     error.add_note(f"to {topic}, key {key!r}, {len(value or b'')} bytes")
                     raise
 

@@ -88,6 +88,17 @@ def classified_errors() -> Iterator[None]:
         raise Unavailable(error.message) from error
 
 
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turn the client's errors into a UserError with what the server said: for commands, which don't wait."""
+    try:
+        yield
+    except ApiError as error:
+        raise UserError(f"KAPPA_ELASTICSEARCH_URL: {error.status_code} {detail(error)}") from error
+    except TransportError as error:
+        raise UserError(f"KAPPA_ELASTICSEARCH_URL: Elasticsearch does not answer: {error.message}") from error
+
+
 def reason_of(error: dict[str, Any]) -> str:
     """The text of an error with its causes, which often say more than the error itself."""
     text = f"{error.get('type')}: {error.get('reason')}"

@@ -8,7 +8,7 @@ from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from infra.files import write_private
@@ -16,6 +16,8 @@ from infra.files import write_private
 VALID = timedelta(days=3650)  # the servers are for trials: nobody should have to renew these
 # A clock that is a little behind the one that signed.
 LEEWAY = timedelta(minutes=5)
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,12 @@ class Authority:
         write_private(folder / "ca.key", _key_pem(self.key))
         (folder / "ca.crt").write_bytes(_certificate_pem(self.certificate))
 
-    def issue(self, name: str, valid: timedelta = VALID) -> tuple[bytes, bytes]:
+    def issue(self, name: str, valid: timedelta = VALID, key: Key | None = None) -> tuple[bytes, bytes]:
         """A certificate for `name` on this machine, for servers and clients, and its key (PKCS#8), both as PEM.
 
-        A negative `valid` makes one that has expired.
+        A negative `valid` makes one that has expired. Without `key` it has a new one, of an elliptic curve.
         """
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName("localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
@@ -74,7 +76,7 @@ class Authority:
 
 
 def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, valid: timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey, valid: timedelta
 ) -> x509.CertificateBuilder:
     end = datetime.now(UTC) + valid
     return (
@@ -96,6 +98,6 @@ def _certificate_pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _key_pem(key: Key) -> bytes:
     plain = serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)

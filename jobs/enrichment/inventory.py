@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.kafka.client import READER, make_admin, make_consumer
@@ -46,7 +46,10 @@ class InventoryFollower:
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.facts: dict[str, list[Fact]] = defaultdict(list)  # of each machine, in the order of their coming
         self._consumer = make_consumer(client_config(bootstrap), READER)
-        partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
+        found = self._consumer.list_topics(topic, 30).topics[topic]
+        if found.error and found.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaException(found.error)  # else it would look like an empty inventory
+        partitions = found.partitions
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         self._partitions = [(topic, number) for number in partitions]
         # Asked for by the consumer, it would wait behind its own fetch, a quarter of a second on average.

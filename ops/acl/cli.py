@@ -136,8 +136,10 @@ def _roles(settings: Settings) -> elasticsearch.Roles:
     return elasticsearch.roles(load_topics(settings.topics_file), small=settings.profile == "small")
 
 
-def _needed(settings: Settings, generations: dict[str, Generation], *, trial: bool) -> Rights:
-    return principals(generations, small=settings.profile == "small", trial=trial)
+def _needed(
+    settings: Settings, generations: dict[str, Generation], *, trial: bool, restored: dict[str, list[str]] | None = None
+) -> Rights:
+    return principals(generations, restored=restored or {}, small=settings.profile == "small", trial=trial)
 
 
 def _unplanned(settings: Settings, names: list[str]) -> dict[str, Generation]:
@@ -150,7 +152,12 @@ def _of_broker(settings: Settings, *, trial: bool) -> Rights:
     """Of the live generation and of all that the broker knows as planned."""
     declared, registry = load_topics(settings.topics_file), Registry.read(settings.kafka_bootstrap)
     planned = {name: (registry.jobs(name), registry.topics(name, declared)) for name in registry.names if name != LIVE}
-    return _needed(settings, {**_unplanned(settings, [LIVE]), **planned}, trial=trial)
+    restored = {
+        name: [f"{topic.name}.{name}" for topic in JOBS[jobs[0]].inputs(topics)]
+        for name, (jobs, topics) in planned.items()
+        if registry.find(name).source == "delta"
+    }
+    return _needed(settings, {**_unplanned(settings, [LIVE]), **planned}, trial=trial, restored=restored)
 
 
 def _as_json(rights: Rights, settings: Settings) -> dict[str, list[dict[str, object]]]:

@@ -2,17 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from elasticsearch import ApiError, Elasticsearch
-from elasticsearch.exceptions import TransportError
+from elasticsearch import Elasticsearch
 
-from connectors.sinks.elasticsearch_errors import detail
+from connectors.sinks.elasticsearch_errors import user_errors
 from connectors.sinks.elasticsearch_indices import IndexAdmin
 from infra.contract.topics import TopicMap
-from infra.errors import UserError
 from infra.files import write_private
 from jobs.indexer.indices import template_of
 from jobs.runtime.settings import Settings
@@ -45,7 +42,7 @@ def _role(names: list[str], privileges: list[str], cluster: list[str]) -> dict[s
 
 def put_templates(client: Elasticsearch, topics: TopicMap) -> None:
     """Put the templates of all indices, so that whoever writes them needs no right to."""
-    with _explained():
+    with user_errors():
         admin = IndexAdmin(client, lambda call: call())
         for topic in topics.indexed:
             if topic.index:
@@ -58,7 +55,7 @@ def make_keys(
     """Make an API key for each principal and write it into its folder for KAPPA_SECRETS; gives (principal, its id)."""
     for principal, role in wanted.items():
         name = f"{settings.principal_prefix}{principal}"
-        with _explained():
+        with user_errors():
             made = client.security.create_api_key(name=name, role_descriptors={name: role}, expiration=expires)
         own = folder / name
         own.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -72,23 +69,13 @@ def revoke_former(client: Elasticsearch, made: Iterable[tuple[str, str]]) -> int
     """Revoke the earlier keys of these principals; returns how many there were."""
     doomed = []
     for name, identity in made:
-        with _explained():
+        with user_errors():
             found = client.security.get_api_key(name=name)["api_keys"]
         doomed += [one["id"] for one in found if one["id"] != identity and not one["invalidated"]]
     if doomed:
-        with _explained():
+        with user_errors():
             client.security.invalidate_api_key(ids=doomed)
     return len(doomed)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        raise UserError(f"KAPPA_ELASTICSEARCH_URL: {error.status_code} {detail(error)}") from error
-    except TransportError as error:
-        raise UserError(f"KAPPA_ELASTICSEARCH_URL: {error.message}") from error
 
 
 def as_json(found: Roles, prefix: str) -> str:

@@ -6,7 +6,6 @@ writer, and the people who use the command line.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from connectors.kafka.client import READER
 from infra.contract.topics import Topic, TopicMap
 from jobs.runtime.rights import (
     ALTER_CONFIGS,
@@ -36,14 +35,22 @@ COMMANDS = {
 }
 TRIALS = (SIMULATOR,)  # needed where there is no telemetry of one's own
 NOBODY = "runtime"  # as a topic's writer: the topic is never written
+_ANOTHER = "another"  # any generation but the live one
 
 Rights = dict[str, frozenset[Right]]
 Generation = tuple[Sequence[str], TopicMap]  # its jobs and its topics
 
 
-def principals(generations: Mapping[str, Generation], *, small: bool = False, trial: bool = False) -> Rights:
+def principals(
+    generations: Mapping[str, Generation],
+    *,
+    restored: Mapping[str, Iterable[str]] = {},
+    small: bool = False,
+    trial: bool = False,
+) -> Rights:
     """The rights of each principal, by its name without the prefix of the installation.
 
+    `restored`: by generation, the topics with the archive's records which its first job reads instead of its inputs.
     `small`: all jobs run in one process. `trial`: with the simulator.
     """
     found: dict[str, set[Right]] = {}
@@ -51,6 +58,8 @@ def principals(generations: Mapping[str, Generation], *, small: bool = False, tr
         for job in jobs:
             application = SMALL if small else JOBS[job].runs_in
             found.setdefault(application, set()).update(rights_of(JOBS[job], topics, name))
+        for source in restored.get(name, ()):
+            found[SMALL if small else JOBS[jobs[0]].runs_in].add(Right("topic", source, READ))
         for topic in topics:
             for writer in _writers(topic):
                 found.setdefault(writer, set()).update(_of_writer(topic))
@@ -70,25 +79,34 @@ def _of_writer(topic: Topic) -> Iterator[Right]:
 
 
 def _of_operator(topics: TopicMap) -> Iterator[Right]:
-    """Reads everything, sees how far jobs are, sends dead letters again; what it writes beside that, the map says."""
-    yield from (Right("topic", topic.name, READ) for topic in topics)
-    yield Right("group", READER, READ)
-    yield Right("group", "kappa.", DESCRIBE, is_prefix=True)
+    """Reads what is kept, sees how far jobs are, sends dead letters again; what it writes beside that, the map says.
+
+    Not kept are early results and progress markers, which concern jobs alone.
+    """
+    yield from (Right("topic", topic.name, READ) for topic in topics if topic.archive != "none")
+    yield Right("group", "kappa.", DESCRIBE, is_prefix=True)  # that of whoever only reads is one of them
     yield Right("transactional-id", f"kappa.{topics['events.retry'].name}", WRITE)
 
 
 def _of_administrator(topics: TopicMap) -> Iterator[Right]:
-    """Makes topics, and generations with topics, groups and checkpoints of their own; drops them."""
-    # A generation's topics begin with the names of those of the map.
+    """Makes topics; makes, runs and drops generations with topics, groups and checkpoints of their own."""
+    replayed = [job for job in JOBS if job.follows_replays]
+    used = {(right.name, right.operation) for job in replayed for right in rights_of(job, topics, _ANOTHER)}
+    # What the archive alone still has goes into topics that a replay begins with.
+    restored = {topic.name for job in replayed if job.is_replayable for topic in job.inputs(topics)}
     for topic in topics:
-        for operation in (CREATE, DELETE, READ, WRITE, ALTER_CONFIGS, DESCRIBE_CONFIGS):
-            yield Right("topic", topic.name, operation, is_prefix=True)
+        is_copied = topic.is_derived or topic.name in restored
+        operations = [CREATE, ALTER_CONFIGS]  # whoever may alter settings may ask for them
+        operations += [DELETE] if is_copied else []
+        operations += [one for one in (READ, WRITE) if (topic.name, one) in used]
+        operations += [WRITE] if topic.name in restored else []
+        for operation in operations:
+            # A generation's topics begin with the names of those of the map.
+            yield Right("topic", topic.name, operation, is_prefix=is_copied)
     yield Right("group", "kappa.", READ, is_prefix=True)
     yield Right("group", "kappa.", DELETE, is_prefix=True)
     yield Right("transactional-id", "kappa.", WRITE, is_prefix=True)
-    yield Right("cluster", CLUSTER, DESCRIBE_CONFIGS)
-    if topics.quotas:
-        yield Right("cluster", CLUSTER, ALTER_CONFIGS)
+    yield Right("cluster", CLUSTER, ALTER_CONFIGS if topics.quotas else DESCRIBE_CONFIGS)
 
 
 def _minimal(rights: Iterable[Right]) -> frozenset[Right]:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
+from connectors.kafka.access import partitions_of, reach
 from connectors.kafka.producer import CollectorProducer
 from infra.contract.inventory import DEPENDS_ON, FACTS
 from infra.errors import UserError
@@ -85,7 +86,9 @@ def show(
     Example: kappa inventory show vm-17
     """
     settings = load_settings(kafka_bootstrap=bootstrap)
-    facts = read_facts(settings.kafka_bootstrap, topics_of(settings)["inventory"].name).get(machine)
+    topic = topics_of(settings)["inventory"].name
+    partitions_of(reach(settings.kafka_bootstrap), [topic])  # says so where a right is missing
+    facts = read_facts(settings.kafka_bootstrap, topic).get(machine)
     if not facts:
         raise UserError(f"machine {machine!r}: not in the inventory; add it with `kappa inventory load FILE`")
     found = _history(facts)

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from infra.contract import retries
 from infra.errors import UserError
-from jobs.runtime.settings import load_settings
-from ops.dead_letters import DeadLetter, original, printable, retried_keys
+from jobs.runtime.settings import Settings, load_settings
+from ops.dead_letters import DeadLetter, OriginalLostError, original, printable, retried_keys
 from ops.launcher import topics_of
 from ops.redrive import Wanted, chosen, redrive, with_ids
 from ops.units import seconds_of
@@ -82,7 +82,7 @@ def show(
     settings = load_settings(kafka_bootstrap=bootstrap, generation=generation)
     letter = with_ids(chosen(settings, topics_of(settings), Wanted()), [letter_id])[-1]
     if raw:
-        sys.stdout.buffer.write(original(settings.kafka_bootstrap, letter))
+        sys.stdout.buffer.write(_original(settings, letter))
         return
     if as_json:
         typer.echo(json.dumps(letter.record))
@@ -94,6 +94,13 @@ def show(
     if letter.is_cut:
         console.print("(not all of its bytes: --raw reads them where they stood)", markup=False)
     console.print(printable(letter.value[:SHOWN_BYTES]), markup=False, highlight=False, soft_wrap=True)
+
+
+def _original(settings: Settings, letter: DeadLetter) -> bytes:
+    try:
+        return original(settings.kafka_bootstrap, letter)
+    except OriginalLostError as error:
+        raise UserError(f"{error}: only its beginning was kept, its topic no longer has it") from None
 
 
 @app.command("retry")

@@ -18,10 +18,10 @@ from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from infra.jars import default_jars
 from infra.local import LocalServers
-from infra.local.identities import ADMIN, Identities
+from infra.local.identities import ADMIN
 from infra.settings import InfraSettings
 from jobs.runtime.settings import Settings, load_settings
-from ops.acl.principals import HOST, SIMULATOR
+from ops.acl.principals import HOST, OPERATOR, SIMULATOR
 from ops.job_addresses import JobAddresses
 from ops.launcher import topics_of
 from ops.simulator.truth import WINDOW
@@ -98,6 +98,15 @@ class Demo:
         """The folder of the simulator's truth."""
         return self.home / "truth"
 
+    def user(self, principal: str) -> str:
+        """The user of secured servers that is a principal."""
+        return f"{self.settings.principal_prefix}{principal}"
+
+    def identity(self, user: str | None) -> dict[str, str]:
+        """The variable that makes a process a user of the servers; none without a user, or where nobody asks."""
+        users = self.servers.identities
+        return {SECRETS: str(users.user(user))} if users and user else {}
+
     def log_of(self, name: str) -> Path:
         """The log file of a process, by its name."""
         return self.home / "log" / f"{name}.log"
@@ -132,30 +141,31 @@ def start_servers(demo: Demo, report: Report) -> None:
     servers = demo.servers
     servers.up(lambda server, state: report(f"{server}: {state}"))
     if servers.identities:
-        _become_administrator(demo, servers.identities)
+        _become(demo, ADMIN)
     admin.apply(admin.connect(demo.settings.kafka_bootstrap), demo.topics)
     if servers.identities:
         report("users and rights")
         users = str(servers.identities.user(""))
         _do(demo, "acl", "apply", "--trial", "--users", users)
         _do(demo, "acl", "keys", users)
+        _become(demo, demo.user(OPERATOR))
 
 
-def _become_administrator(demo: Demo, identities: Identities) -> None:
-    """From now on this process, which observes the chain, is the servers' administrator."""
-    os.environ[SECRETS] = str(identities.user(ADMIN))
+def _become(demo: Demo, user: str) -> None:
+    """From now on this process, which makes topics and users and then observes the chain, is a user of the servers."""
+    os.environ |= demo.identity(user)
     demo.settings = Settings(**demo.settings.model_dump(exclude_unset=True))
 
 
 def start_chain(demo: Demo) -> None:
-    """Start all jobs, as supervised processes."""
+    """Start all jobs, as supervised processes. The supervisor is nobody; each application is its own user."""
     users = demo.servers.identities
-    _start(demo, "jobs", "run", "all", KAPPA_IDENTITIES=str(users.user("")) if users else None)
+    _start(demo, "jobs", "run", "all", user=None, KAPPA_IDENTITIES=str(users.user("")) if users else None)
 
 
 def start_console(demo: Demo) -> None:
     """Start the console, at the demo's port for it."""
-    _start(demo, "console", "console", "--port", str(demo.console_port))
+    _start(demo, "console", "console", "--port", str(demo.console_port), user=OPERATOR)
 
 
 def console_answers(demo: Demo) -> bool:
@@ -177,11 +187,13 @@ def keep_feeding(demo: Demo) -> None:
     _start(demo, "simulate-on", "simulate", "--json", "--truth", str(demo.home / "truth-on"), user=SIMULATOR)
 
 
-def _start(demo: Demo, name: str, *arguments: str, user: str | None = None, **more: str | None) -> None:
+def _start(demo: Demo, name: str, *arguments: str, user: str | None, **more: str | None) -> None:
+    """Start a process as the user of a principal, or nobody."""
+    environment = _environment(demo, demo.user(user) if user else None)
     with demo.log_of(name).open("ab") as log:
         process = subprocess.Popen(
             _command(*arguments),
-            env=_environment(demo, user) | {key: value for key, value in more.items() if value},
+            env=environment | {key: value for key, value in more.items() if value},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -191,9 +203,9 @@ def _start(demo: Demo, name: str, *arguments: str, user: str | None = None, **mo
 
 
 def _do(demo: Demo, *arguments: str) -> None:
-    """Run a command to its end. Raises UserError, with its last line, if it fails."""
+    """Run a command to its end as the servers' administrator. Raises UserError, with its last line, if it fails."""
     done = subprocess.run(
-        _command(*arguments), env=_environment(demo, None), capture_output=True, text=True, check=False
+        _command(*arguments), env=_environment(demo, ADMIN), capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise UserError(done.stderr.strip().rpartition("\n")[2])
@@ -204,12 +216,10 @@ def _command(*arguments: str) -> list[str]:
 
 
 def _environment(demo: Demo, user: str | None) -> dict[str, str]:
-    """The variables of a process that runs as a user: the one of Kafka's users of that name, if there are any."""
-    users = demo.servers.identities
-    own = {SECRETS: str(users.user(f"{demo.settings.principal_prefix}{user}"))} if users and user else {}
+    """The variables of a process that is a user of the servers, or nobody, whoever this process is."""
     return {
-        **os.environ,
-        **own,
+        **{name: value for name, value in os.environ.items() if name != SECRETS},
+        **demo.identity(user),
         "KAPPA_HOME": str(demo.home),
         "KAPPA_KAFKA_BOOTSTRAP": demo.settings.kafka_bootstrap,
         "KAPPA_ELASTICSEARCH_URL": demo.settings.elasticsearch_url,

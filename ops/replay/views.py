@@ -7,9 +7,10 @@ by one commit, so a reader of any version of it sees a single generation.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from elasticsearch import ConnectionError, Elasticsearch
+from elasticsearch import Elasticsearch
 from pyspark.sql import DataFrame, SparkSession
 
+from connectors.sinks.elasticsearch_errors import user_errors
 from infra.contract.topics import TopicMap, load_topics
 from infra.errors import UserError
 from jobs.indexer.batch import Kind
@@ -40,17 +41,16 @@ def indices(generation: str, registry: Registry, declared: TopicMap) -> dict[Kin
     return found
 
 
+@user_errors()
 def check_indices(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
-    """Refresh the indices; raises UserError if Elasticsearch can't be reached or an index doesn't exist."""
-    try:
-        for index in (index for names in wanted.values() for index in names):
-            if not client.indices.exists(index=index):
-                raise UserError(f"index {index!r} is not there: has the generation's indexer run?")
-            client.indices.refresh(index=index)
-    except ConnectionError as error:
-        raise UserError(f"KAPPA_ELASTICSEARCH_URL: Elasticsearch does not answer: {error.message}") from error
+    """Refresh the indices; raises UserError if Elasticsearch doesn't answer or let us, or an index doesn't exist."""
+    for index in (index for names in wanted.values() for index in names):
+        if not client.indices.exists(index=index):
+            raise UserError(f"index {index!r} is not there: has the generation's indexer run?")
+        client.indices.refresh(index=index)
 
 
+@user_errors()
 def switch_aliases(client: Elasticsearch, wanted: Mapping[Kind, list[str]]) -> None:
     """Point each alias `kappa-<kind>` at the indices of these aliases and no others, atomically.
 

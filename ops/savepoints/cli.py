@@ -3,15 +3,18 @@
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from connectors.kafka.access import reach
 from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.runtime.job_settings import load_job_settings
@@ -76,13 +79,21 @@ def _check_options(job: str | None, every_job: bool, keep: int | None, every: st
         raise UserError("--every: add --keep, as the savepoints would fill the disk")
 
 
-def _one_job(name: str, job: str, settings: Settings) -> Savepoint:
+@contextmanager
+def _session(settings: Settings) -> Iterator[SparkSession]:
+    """Spark's session, once a broker has let us in: Spark takes long to start."""
+    reach(settings.kafka_bootstrap)
     with session(SESSION, settings) as spark:
+        yield spark
+
+
+def _one_job(name: str, job: str, settings: Settings) -> Savepoint:
+    with _session(settings) as spark:
         return savepoints.create(name, job, settings, spark)
 
 
 def _all_jobs(name: str, settings: Settings) -> ChainSavepoint:
-    with session(SESSION, settings) as spark:
+    with _session(settings) as spark:
         return chain.create_of_running(name, settings, spark)
 
 
@@ -109,7 +120,7 @@ def rotate(
 
 
 def _rotate(jobs: Sequence[str], keep: int, settings: Settings) -> None:
-    with session(SESSION, settings) as spark:
+    with _session(settings) as spark:
         for saved in rotation.rotate(jobs, keep, settings, spark, datetime.now(UTC)):
             _tell(saved)
 

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import orjson
 import typer
-from elasticsearch import ApiError, TransportError
+from elasticsearch import ApiError, AuthenticationException, AuthorizationException, TransportError
 from rich.console import Console
 
 from connectors.sinks.elasticsearch import connect
+from connectors.sinks.elasticsearch_errors import user_errors
 from infra.errors import UserError
 from jobs.runtime.settings import Settings, load_settings, present_identity
 from ops.verify.observer import Observer, Result
@@ -49,22 +50,23 @@ def verify(
 def _await(look: Callable[[bool], Result | None], deadline: float) -> Result:
     """Call `look` until it gives a result; after the deadline its argument is True: the last call.
 
-    An Elasticsearch that is down is waited for, like a result.
+    An Elasticsearch that is down is waited for, like a result. Raises UserError if it refuses us.
     """
     while True:
         last = time.monotonic() > deadline
         try:
             if result := look(last):
                 return result
-        except (ApiError, TransportError):
-            if last:
-                raise
+        except (ApiError, TransportError) as error:
+            if last or isinstance(error, AuthenticationException | AuthorizationException):
+                with user_errors():
+                    raise
         time.sleep(POLL_SECONDS)
 
 
 def _look(settings: Settings, truth: Path, seen: dict[str, float], last: bool) -> Result | None:
-    """`_compare` with a new client: a kept connection could lead to a gateway that has no server."""
-    with connect(settings.elasticsearch_url, settings.elasticsearch_identity(), present_identity) as client:
+    """`_compare` with a new client, of who we are now: a kept connection could lead to a gateway that has no server."""
+    with connect(settings.elasticsearch_url, present_identity(), present_identity) as client:
         return _compare(Observer(settings, truth, client, seen), last)
 
 

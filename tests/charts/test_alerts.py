@@ -4,11 +4,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 import yaml
 
+from connectors.sinks.elasticsearch_errors import Cause
 from tests.charts.tools import CHART
 
 RULES = CHART / "files" / "rules.yml"
@@ -154,10 +155,10 @@ def _rules():
     return yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
 
 
-def _firing(alert, minute, expected):
+def _firing(alert, minute, expected, labels=""):
     samples = [{"labels": "{}", "value": 1}] if expected else []
     return {
-        "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})',
+        "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"{labels}}})',
         "eval_time": f"{minute}m",
         "exp_samples": samples,
     }
@@ -190,6 +191,26 @@ needs_promtool = pytest.mark.skipif(
 @needs_promtool
 def test_an_alert_fires_and_ends(alert, tmp_path):
     _check(_test(alert), tmp_path)
+
+
+@pytest.mark.parametrize("cause", get_args(Cause))
+@needs_promtool
+def test_an_indexer_that_waits_is_heard_with_its_cause(cause, tmp_path):
+    """With an API key that has expired or was revoked it is `forbidden`; a process shows the other causes as 0."""
+    alert = "KappaElasticsearchWaits"
+    others = {f'kappa_indexer_waiting{{cause="{one}"}}': "0x60" for one in get_args(Cause) if one != cause}
+    series = others | {f'kappa_indexer_waiting{{cause="{cause}"}}': "0x5 1x20 0x30"}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            _firing(alert, 5, False),
+            _firing(alert, 20, True, f', severity="critical", cause="{cause}"'),
+            _firing(alert, 20, False, f', cause!="{cause}"'),
+            _firing(alert, 40, False),
+        ],
+    }
+    _check(test, tmp_path)
 
 
 @needs_promtool

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -23,7 +24,16 @@ from tests.chaos.processes import Job
 from tests.waiting import until
 
 OPTIONAL = ("rules", "notifier")
+COMMAND_SECONDS = 300.0
 GROUP_SECONDS = 90.0  # until a broker takes a member that was killed for gone
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command has ended, and what it has printed."""
+
+    code: int
+    said: str
 
 
 class Installation:
@@ -78,11 +88,17 @@ class Installation:
 
     def do(self, *arguments: str, user: str = ADMIN) -> str:
         """Run a command as a user, to its end; gives what it has printed."""
+        done = self.attempt(*arguments, user=user)
+        assert done.code == 0, f"{arguments}: {done.code}: {done.said[-2000:]}"
+        return done.said
+
+    def attempt(self, *arguments: str, user: str) -> Done:
+        """The same of a command that may fail."""
         command = Job("-".join(arguments[:2]), arguments, self.environment(user), self.home / "log" / "commands.log")
         command.start()
-        until(lambda: command.code is not None, 300, f"{arguments} does not end")
-        assert command.code == 0, f"{arguments}: {command.code}: {command.output()[-2000:]}"
-        return command.output()
+        until(lambda: command.code is not None, COMMAND_SECONDS, f"{arguments} does not end")
+        assert command.code is not None
+        return Done(command.code, command.output())
 
     def as_user(self, user: str) -> AbstractContextManager[None]:
         """Within, this process's own clients are those of a user."""

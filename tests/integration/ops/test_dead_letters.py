@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from connectors.kafka.reader import read_topic
 from infra.contract import retries
 from infra.contract.topics import TopicMap
+from infra.errors import UserError
 from ops.commands import rejected as rejected_cli
 from ops.dead_letters import DeadLetter, OriginalLostError, Redrive, dead_letters
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
@@ -32,7 +33,8 @@ def kappa(servers, topics, monkeypatch):
     monkeypatch.setattr(rejected_cli, "topics_of", lambda _: topics)
 
     def run(*arguments):
-        done = CliRunner().invoke(rejected_cli.app, [*arguments, "--bootstrap", servers.bootstrap, "--json"])
+        options = ["--bootstrap", servers.bootstrap, "--json"]
+        done = CliRunner().invoke(rejected_cli.app, [*arguments, *options], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -124,3 +126,11 @@ def test_a_cut_record_is_taken_from_its_own_topic(servers, topics, letter, monke
     letter.record["source"]["offset"] += 1
     with pytest.raises(OriginalLostError, match=r"telemetry.syslog/0/\d+"):
         Redrive(servers.bootstrap, topics[retries.TOPIC]).send([DeadLetter(0, 5, letter.record)])
+
+
+def test_one_line_says_that_the_bytes_of_a_record_are_lost_with_its_topic(servers, topics, kappa):
+    source = {"topic": "gone", "partition": 0, "offset": 7, "timestamp_unix_milli": SENT_MS}
+    lost = {"id": "lost", "stage": "enrichment", "code": "not_json", "reason": "x", "events": 1, "source": source}
+    send(servers.bootstrap, topics["events.rejected"].name, orjson.dumps(lost))
+    with pytest.raises(UserError, match=r"^gone/0/7: only its beginning was kept, its topic no longer has it$"):
+        kappa("show", "lost", "--raw")

@@ -23,8 +23,9 @@ def differences(secured):
     return found.code, {(row["principal"], row["state"], row["right"]) for row in json.loads(found.text)}
 
 
-def test_what_was_applied_is_what_is_needed(secured, users):
+def test_what_was_applied_is_what_is_needed(secured, users, report):
     assert differences(secured) == (0, set())
+    report.client("acl apply", secured_broker=True)
 
 
 def test_what_is_missing_and_what_is_too_much_is_shown_and_mended(secured, users):
@@ -46,10 +47,11 @@ def test_a_user_that_is_needed_no_more_keeps_no_right(secured, users):
     assert secured.kappa("acl", "apply", "--prune").code == 0
 
 
-def test_who_made_a_user_and_who_uses_it_agree(secured, users):
+def test_who_made_a_user_and_who_uses_it_agree(secured, users, report):
     security = KafkaSecurity(_secrets_dir=str(users / DETECTOR))
     assert security.kafka_sasl_username == DETECTOR
     assert secured.kappa("topics", "describe", "novelties", user=DETECTOR).code == 0
+    report.client("topics describe", secured_broker=True)
 
 
 def test_a_user_keeps_its_password(secured, users):

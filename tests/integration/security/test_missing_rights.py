@@ -7,7 +7,7 @@ from connectors.kafka.client import fetch_committed, open_consumer
 from connectors.kafka.transactions import TransactionalWriter
 from jobs.runtime.rights import READ, WRITE, Right
 
-USER = "kappa-apprentice"
+USER = "apprentice"
 
 
 @pytest.fixture(scope="module")

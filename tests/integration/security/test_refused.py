@@ -4,10 +4,26 @@ import re
 from datetime import timedelta
 
 import pytest
+import yaml
 
 from infra.local.certificates import Authority
+from infra.local.identities import BROKER
 
 SECONDS = 15
+
+
+@pytest.fixture(autouse=True)
+def recorded(secured, report, request, monkeypatch):
+    """Each command that is refused in this module is a case of the report, by the names of test and command."""
+    run, case = secured.kappa, request.node.originalname.removeprefix("test_").replace("_", " ")
+
+    def kappa(*arguments, **changes):
+        outcome = run(*arguments, **changes)
+        if outcome.code:
+            report.wrong(f"{case}: kappa {' '.join(arguments)}", outcome)
+        return outcome
+
+    monkeypatch.setattr(secured, "kappa", kappa)
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +31,20 @@ def stranger(secured):
     """A user whom the broker knows, and who may do nothing."""
     secured.add("stranger")
     return "stranger"
+
+
+@pytest.fixture(scope="module")
+def needed(tmp_path_factory):
+    """The variables without which a command would refuse to begin, before it asks the broker."""
+    home = tmp_path_factory.mktemp("home")
+    channels = {"hook": {"kind": "webhook", "url": "http://127.0.0.1:1"}}
+    sent = [{"name": "all", "topics": ["incidents"], "channels": ["hook"]}]
+    (home / "routes.yaml").write_text(yaml.safe_dump({"channels": channels, "routes": sent}))
+    (home / "truth").mkdir()
+    (home / "truth" / "windows.jsonl").touch()
+    nowhere = "https://127.0.0.1:1"
+    routes = str(home / "routes.yaml")
+    return {"KAPPA_NOTIFIER_ROUTES": routes, "KAPPA_HOME": str(home), "KAPPA_ELASTICSEARCH_URL": nowhere}
 
 
 @pytest.fixture
@@ -44,10 +74,26 @@ def test_whoever_has_the_password_or_the_certificate_is_let_in(secured):
 
 @pytest.mark.parametrize(
     "command",
-    [("topics", "describe"), ("rejected", "list"), ("run", "indexer"), ("detector", "rules"), ("replay", "list")],
+    [
+        ("topics", "describe"),
+        ("rejected", "list"),
+        ("detector", "rules"),
+        ("inventory", "show", "vm-1"),
+        ("replay", "list"),
+        ("savepoint", "create", "x", "--all"),
+        ("savepoint", "create", "x", "--job", "enrichment"),
+        ("simulate", "--duration", "5s"),
+        ("host", "--no-journal"),
+        ("verify",),
+        ("run", "indexer"),
+        ("run", "notifier"),
+        ("run", "enrichment"),
+        ("run", "enrichment", "--realtime"),
+    ],
+    ids=" ".join,
 )
-def test_a_wrong_password(secured, command):
-    outcome = secured.kappa(*command, KAPPA_KAFKA_SASL_PASSWORD="wrong")
+def test_a_wrong_password(secured, needed, command):
+    outcome = secured.kappa(*command, **needed, KAPPA_KAFKA_SASL_PASSWORD="wrong")
     said = f"KAPPA_KAFKA_SASL_USERNAME='admin': {secured.bootstrap} doesn't know it with this password; "
     refused(outcome, said + "correct KAPPA_KAFKA_SASL_PASSWORD")
 
@@ -78,6 +124,14 @@ def test_a_certificate_of_a_strange_authority(secured, issue, tmp_path):
     )
 
 
+def test_a_brokers_certificate_that_has_expired(secured):
+    expired, key = Authority.load(secured.identities.folder).issue(BROKER, valid=-timedelta(days=1))
+    with secured.shown(secured.bootstrap, key + expired):
+        outcome = secured.kappa("topics", "describe")
+    refused(outcome, f"{secured.bootstrap}: the broker's certificate has expired; it needs another one")
+    assert secured.kappa("topics", "describe").code == 0
+
+
 def test_a_client_that_speaks_no_tls(secured):
     outcome = secured.kappa("topics", "describe", KAPPA_KAFKA_SECURITY_PROTOCOL="PLAINTEXT")
     refused(outcome, f"KAPPA_KAFKA_SECURITY_PROTOCOL=PLAINTEXT: {secured.bootstrap} expects SASL_SSL or SSL")
@@ -89,6 +143,7 @@ def test_a_client_that_speaks_no_tls(secured):
         (("run", "archive"), "alerts"),
         (("rejected", "list"), "events.rejected"),
         (("simulate", "--duration", "5s"), "inventory"),
+        (("inventory", "show", "vm-1"), "inventory"),
         (("detector", "reset", "x", "--machine", "vm-1"), "detector.control"),
     ],
 )

@@ -63,6 +63,28 @@ def test_generations_add_up():
     assert writes(found["statistics"]) == writes(principals(LIVE)["statistics"])
 
 
+def test_a_generation_that_begins_with_the_archive_reads_what_was_restored():
+    jobs = ("statistics", "detector")
+    generations = {**LIVE, "v2": (jobs, JOBS.topics_in(TOPICS, "v2", jobs))}
+    found = principals(generations, restored={"v2": ["events.v2"]})
+    assert found["statistics"] - principals(generations)["statistics"] == {Right("topic", "events.v2", "Read")}
+    assert found["detector"] == principals(generations)["detector"]
+
+
+def test_an_operator_reads_what_is_kept_and_neither_early_results_nor_progress_markers():
+    read = {right.name for right in principals(LIVE)["operator"] if right.operation == "Read"}
+    assert set(TOPICS.topics) - read == {"statistics.early", "sink.progress"}
+
+
+def test_an_administrator_writes_and_deletes_only_what_a_generation_has_of_its_own():
+    found = principals(LIVE)["administrator"]
+    of_others = {right for right in found if right.kind == "topic" and right.operation in ("Write", "Delete")}
+    kept = {"inventory", "sink.progress", "generations"}
+    assert {str(right) for right in of_others if right.name in kept} == {"Write on topic generations"}
+    assert {right.is_prefix for right in found if right.name in kept} == {False}
+    assert Right("topic", "notifications", "Write", is_prefix=True) not in found
+
+
 def test_no_right_is_given_twice():
     administrator = principals(LIVE)["administrator"]
     topics = {right.name for right in administrator if right.kind == "topic"}

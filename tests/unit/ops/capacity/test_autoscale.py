@@ -11,7 +11,7 @@ def watched(monkeypatch):
     """Jobs that are seen twice, and a clock that passes while the command sleeps."""
     clock, asked = [0.0], []
 
-    def observe(jobs):
+    def observe(jobs, _):
         asked.append({*jobs})
         return {
             name: Seen({"q": clock[0]}, 100 * clock[0], 0.0) for name in jobs

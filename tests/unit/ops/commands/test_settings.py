@@ -34,6 +34,7 @@ def test_a_value_says_where_it_comes_from(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("variable", "value", "shown"),
     [
+        ("KAPPA_KAFKA_SASL_PASSWORD", "hunter2", MASK),
         ("KAPPA_ELASTICSEARCH_PASSWORD", "hunter2", MASK),
         ("KAPPA_ELASTICSEARCH_API_KEY", "hunter2", MASK),
         ("KAPPA_ELASTICSEARCH_URL", "https://elastic:hunter2@es:9200", f"https://{MASK}@es:9200"),
@@ -50,6 +51,15 @@ def test_secrets_are_masked(monkeypatch, variable, value, shown):
     assert result.exit_code == 0 and "hunter2" not in result.output
     assert {one["variable"]: one["value"] for one in json.loads(result.output)}[variable] == shown
     assert "hunter2" not in RUNNER.invoke(app, ["settings"]).output
+
+
+def test_a_secret_from_a_file_is_masked(monkeypatch, tmp_path):
+    (tmp_path / "kappa_kafka_sasl_password").write_text("hunter2")
+    monkeypatch.setenv("KAPPA_SECRETS", str(tmp_path))
+    result = RUNNER.invoke(app, ["settings", "--json"])
+    (found,) = [one for one in json.loads(result.output) if one["variable"] == "KAPPA_KAFKA_SASL_PASSWORD"]
+    assert (found["value"], found["source"]) == (MASK, "file")
+    assert "hunter2" not in result.output
 
 
 def test_a_wrong_value_is_named(monkeypatch):

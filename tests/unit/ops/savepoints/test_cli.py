@@ -29,6 +29,7 @@ def settings(monkeypatch, tmp_path):
 
     monkeypatch.setattr(cli, "load_storage_settings", load)
     monkeypatch.setattr(cli, "session", no_session)
+    monkeypatch.setattr(cli, "reach", lambda _: None)
     monkeypatch.setattr(Registry, "read", classmethod(lambda *_: Registry()))
     monkeypatch.setattr(cli.chain, "create", create)
     return settings
@@ -61,6 +62,18 @@ def test_all_jobs_but_those_for_people_are_kept(settings):
     assert (one["name"], one["job"], tuple(one["jobs"]), one["bytes"]) == ("monday", "all", JOBS, 2)
     assert "monday" in call("list").stdout
     assert json.loads(call("verify", "monday", "--json").stdout) == {"savepoint": "monday", "files": 1, "bytes": 2}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("create", "monday", "--all"), ("create", "monday", "--job", "detector"), ("rotate",)], ids=" ".join
+)
+def test_whoever_is_not_let_in_is_told_before_spark_starts(settings, monkeypatch, arguments):
+    def refuse(bootstrap):
+        raise UserError(f"{bootstrap}: doesn't know it")
+
+    monkeypatch.setattr(cli, "reach", refuse)
+    monkeypatch.setattr(cli, "session", lambda *_: pytest.fail("Spark is started"))
+    assert str(call(*arguments).exception) == "127.0.0.1:9092: doesn't know it"
 
 
 def test_with_keep_the_newest_of_the_generation_are_kept(settings):

@@ -2,8 +2,10 @@ import time
 from functools import partial
 
 import pytest
-from elasticsearch import ConnectionError
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
+from elasticsearch import AuthenticationException, ConnectionError
 
+from infra.errors import UserError
 from ops.verify import cli
 
 
@@ -46,8 +48,19 @@ def test_an_elasticsearch_that_starts_is_waited_for(monkeypatch):
 
 
 def test_one_that_stays_away_is_an_error():
-    with pytest.raises(ConnectionError):
+    with pytest.raises(UserError, match=r"^KAPPA_ELASTICSEARCH_URL: Elasticsearch does not answer: "):
         cli._await(partial(cli._compare, Restarting()), time.monotonic() - 1)
+
+
+def test_one_that_refuses_us_is_not_waited_for():
+    def look(last):
+        meta = ApiResponseMeta(401, "1.1", HttpHeaders(), 0.1, NodeConfig("https", "es", 9200))
+        body = {"error": {"type": "security_exception", "reason": "unable to authenticate user [elastic]"}}
+        raise AuthenticationException("security_exception", meta, body)
+
+    refused = "^KAPPA_ELASTICSEARCH_URL: 401 security_exception: unable to authenticate user .elastic.$"
+    with pytest.raises(UserError, match=refused):
+        cli._await(look, time.monotonic() + 60)
 
 
 def test_after_the_deadline_it_is_what_there_is():
