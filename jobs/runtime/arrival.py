@@ -5,6 +5,7 @@ back. And a copy that finds another one at work knows that nobody waits for it y
 """
 
 import threading
+import time
 from contextlib import AbstractContextManager
 from uuid import uuid4
 
@@ -29,21 +30,23 @@ class Arrival:
         self._settings, self._driver = settings, driver_of(settings)
         self._token = uuid4().hex
         self._owner, self._done = self._present_owner(), batches_done(self._driver)
+        self._deadline = time.monotonic() + STAND_BACK_SECONDS
         with self._arrivals() as consumer:
             noted = [TopicPartition(settings.progress_topic, 0, 0, metadata=self._token)]
             retrying(settings.retry_seconds)(lambda: consumer.commit(offsets=noted, asynchronous=False))
 
     def stand_back(self, stop: threading.Event) -> None:
-        """While a later copy begins, let it take over; not for longer than STAND_BACK_SECONDS, as it may fail.
+        """While a later copy begins, let it take over: until STAND_BACK_SECONDS after the arrival, as it may fail.
 
-        Raises TakenOverError when it has.
+        Raises TakenOverError when it has taken over.
         """
-        for _ in range(int(STAND_BACK_SECONDS / LOOK_SECONDS)):
+        while time.monotonic() < self._deadline:
             if self._is_last() or stop.wait(LOOK_SECONDS):
                 return
             if (owner := self._present_owner()) != self._owner:
                 raise taken_over(self._settings.query, owner)
-        log.warning("another copy of this job began later, but has not taken over", seconds=STAND_BACK_SECONDS)
+        if not self._is_last():
+            log.warning("goes on: another copy began later but hasn't taken over", seconds=STAND_BACK_SECONDS)
 
     def another_works(self) -> bool:
         """Whether another copy has committed a micro-batch since."""

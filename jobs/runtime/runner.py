@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -82,9 +83,8 @@ def run_application(
 
     questions = Questions()
 
-    def start(spark: SparkSession, gate: Gate) -> Queries:
-        assert arrival
-        arrival.stand_back(stop)
+    def start(arrival: Arrival, spark: SparkSession, gate: Gate) -> Queries:
+        arrival.stand_back(stop)  # once more: Spark has taken long to start
         runs = [run for one in streaming for run in _runs(one, spark, topics, gate)]
         if arrival.another_works():
             for run in runs:
@@ -114,8 +114,9 @@ def run_application(
     ):
         running = [threads.submit(_serve, one, topics, stop, refused if streaming else None) for one in services]
         try:
-            if streaming:
-                run_queries(name, start, settings, queries, stop, restart=copies.restart)
+            if arrival:
+                arrival.stand_back(stop)
+                run_queries(name, partial(start, arrival), settings, queries, stop, restart=copies.restart)
         except Exception as failure:
             if _DATA_LOSS.search(str(failure)):
                 lag.check_retention()  # which says what is lost
