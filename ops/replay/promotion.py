@@ -4,9 +4,7 @@ The topic `generations` is written first, then the aliases and the Delta pointer
 again corrects them; `kappa replay views` shows what readers see.
 """
 
-import shutil
 import time
-from pathlib import Path
 
 from confluent_kafka import KafkaException
 from elasticsearch import Elasticsearch
@@ -19,10 +17,11 @@ from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
 from jobs.indexer.index_names import index_of
 from jobs.runtime.settings import Settings, present_identity
-from ops.replay import run, views
+from ops.replay import restore, run, views
 from ops.replay.diff import Diff
 from ops.replay.progress import CatchUp, Watched
 from ops.replay.registry import Promotion, Registry, write
+from ops.savepoints.store import Store
 
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
@@ -105,9 +104,9 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
     The table `log` of the live generation stays: it has the telemetry that later replays may need.
     """
     topics = registry.topics(name, load_topics(settings.topics_file))
-    client = admin.connect(settings.kafka_bootstrap)
-    own_topics = [topic.name for topic in topics.derived]
-    admin.delete(client, [*own_topics, *registry.find(name).replay.restored])
+    client, generation = admin.connect(settings.kafka_bootstrap), registry.find(name)
+    restored = restore.names(generation, topics) if generation.source == "delta" else ()  # to their end or not
+    admin.delete(client, [*(topic.name for topic in topics.derived), *restored])
     groups = [g.group_id for g in client.list_consumer_groups().result().valid if _is_of(g.group_id, name)]
     for answer in client.delete_consumer_groups(groups).values() if groups else ():
         try:
@@ -118,19 +117,13 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
         for index in views.concrete(elasticsearch(settings), alias):  # by their names: servers refuse patterns
             elasticsearch(settings).indices.delete(index=index, ignore_unavailable=True)
     own = settings.model_copy(update={"generation": name})
-    _remove(own.checkpoint_of(""))
+    Store.of(own.checkpoint_of("")).remove()
     for table in [key for key, topic in topics.topics.items() if topic.archive == "parsed"]:
-        _remove(own.delta_of(table))
+        Store.of(own.delta_of(table)).remove()
     if name != LIVE:
-        _remove(own.delta_of(""))
+        Store.of(own.delta_of("")).remove()
         write(settings.kafka_bootstrap, registry.find(name).model_copy(update={"state": "dropped"}))
 
 
 def _is_of(group: str | None, generation: str) -> bool:
     return bool(group and group.startswith(f"kappa.{generation}."))
-
-
-def _remove(folder: str) -> None:
-    if "://" in folder:
-        raise UserError(f"{folder}: is not a local folder; remove it by its store's own tool, then drop again")
-    shutil.rmtree(Path(folder), ignore_errors=True)

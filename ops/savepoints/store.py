@@ -30,16 +30,15 @@ class Store:
             files, path = fs.FileSystem.from_uri(plain_url(url))
         except (ValueError, OSError) as error:
             raise UserError(f"{url}: is no folder that can be read: {error}") from error
-        return cls(files, path)
+        return cls(files, path.rstrip("/"))
 
     def __truediv__(self, name: str) -> "Store":
-        return Store(self.files, f"{self.path.rstrip('/')}/{name}")
+        return Store(self.files, f"{self.path}/{name}")
 
     def names(self) -> list[str]:
         """All files below, relative; none if there is no such folder."""
         found = self.files.get_file_info(fs.FileSelector(self.path, recursive=True, allow_not_found=True))
-        prefix = self.path.rstrip("/") + "/"
-        return sorted(one.path.removeprefix(prefix) for one in found if one.is_file)
+        return sorted(one.path.removeprefix(f"{self.path}/") for one in found if one.is_file)
 
     def batches(self, kind: str) -> list[int]:
         """The batches in `offsets` (planned), `commits` (done) or another log of files named by batch, ascending."""
