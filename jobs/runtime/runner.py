@@ -86,10 +86,7 @@ def run_application(
     def start(arrival: Arrival, spark: SparkSession, gate: Gate) -> Queries:
         arrival.stand_back(stop)  # once more: Spark has taken long to start
         runs = [run for one in streaming for run in _runs(one, spark, topics, gate)]
-        if arrival.another_works():
-            for run in runs:
-                run.rehearse()
-        started = copies.start(runs)
+        started = copies.start(runs, another_works=arrival.another_works())
         for run in runs:
             questions.open(spark, started[run.query.name], run.query.questions)
         return started
