@@ -52,7 +52,7 @@ def variables(secured, tmp_path_factory):
     path.write_text(yaml.safe_dump(declared))
     found = {"KAPPA_TOPICS_FILE": str(path)}
     assert secured.kappa("topics", "apply", **found).code == 0
-    assert secured.kappa("acl", "apply", "--users", str(secured.identities.user("")), **found).code == 0
+    assert secured.kappa("acl", "apply", "--prune", "--users", str(secured.identities.user("")), **found).code == 0
     yield found
     secured.admin.delete_topics([ACME, GATEWAY])
     assert secured.kappa("acl", "apply", "--prune").code == 0
