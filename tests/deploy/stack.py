@@ -12,6 +12,7 @@ from infra.errors import UserError
 
 REPORT = Path("build/deploy.json")
 POLL_SECONDS = 5.0
+FAULTS_SECONDS = 190  # from the simulator's start to the end of the last fault of compose file and chart
 EXAMPLES = 20  # of differing records, in the report
 
 
@@ -35,16 +36,18 @@ def run(*command: str | Path, **more: Any) -> str:
 def strike(targets: Sequence[str], kill: Callable[[str], None], count: int, seed: int, spread: float) -> list[str]:
     """Kill each target once, the rest by chance, `spread` seconds apart on average; gives whom, in order.
 
-    Brokers go first, before the faults begin: what is sent while none answers comes late, and is in no window.
+    Brokers go last, once the faults are over: what is sent while none answers comes late, and is in no window.
     """
-    rng = random.Random(seed)
+    rng, began = random.Random(seed), time.monotonic()
     chosen = [
         *rng.sample(list(targets), min(count, len(targets))),
         *rng.choices(targets, k=max(0, count - len(targets))),
     ]
-    chosen.sort(key=lambda target: "kafka" not in target)
+    chosen.sort(key=lambda target: "kafka" in target)
     for target in chosen:
         time.sleep(rng.uniform(0.5, 1.5) * spread)
+        if "kafka" in target:
+            time.sleep(max(0, began + FAULTS_SECONDS - time.monotonic()))
         print(f"{time.strftime('%H:%M:%S')} kill {target}", flush=True)
         kill(target)
     return chosen
