@@ -67,6 +67,21 @@ class TakenOverError(UserError):
     """Another copy of this job has begun to write: this one must end, and not be started again."""
 
 
+def taken_over(query: str, owner: Ownership) -> TakenOverError:
+    """The error of a copy that isn't the owner."""
+    return TakenOverError(f"{query}: another copy of this job runs on {owner.token or '?'}; stop one of them")
+
+
+def driver_of(settings: ProgressSettings) -> ProgressSettings:
+    """The settings of the writer of a query's driver, whose marker says how many batches are committed."""
+    return replace(settings, query=f"{settings.query}.driver")
+
+
+def batches_done(driver: ProgressSettings) -> int:
+    """How many batches of a query are committed, of which `driver` has the driver's settings."""
+    return max((marker.done for marker in read_markers(driver, [0], "read_uncommitted").values()), default=0)
+
+
 class BatchCommitter:
     """Commits a micro-batch: its watermark records and its consumer-group offsets, in one driver-side transaction.
 
@@ -86,7 +101,7 @@ class BatchCommitter:
         """
         self.query, self._settings, self._host = settings.query, settings, socket.gethostname()
         self.token = f"{self._host} process {os.getpid()} {uuid4().hex[:8]}"
-        driver = replace(settings, query=f"{settings.query}.driver")
+        driver = driver_of(settings)
         for marker in read_markers(driver, [0], "read_uncommitted").values():
             marker.check(driver, planned(), 1)
         former = self._ownership()
@@ -120,7 +135,7 @@ class BatchCommitter:
     def check_owner(self) -> None:
         """Raises TakenOverError if another copy of this job has begun since."""
         if (owner := self._ownership()).token != self.token:
-            raise self._taken_over(owner)
+            raise taken_over(self.query, owner)
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
@@ -138,14 +153,11 @@ class BatchCommitter:
 
         A container that is always started again would take over from it in turns for ever.
         """
-        before, deadline = _done(driver), time.monotonic() + WATCH_SECONDS
+        before, deadline = batches_done(driver), time.monotonic() + WATCH_SECONDS
         while time.monotonic() < deadline:
-            if _done(driver) > before:
-                raise self._taken_over(owner)
+            if batches_done(driver) > before:
+                raise taken_over(self.query, owner)
             time.sleep(1)
-
-    def _taken_over(self, owner: Ownership) -> TakenOverError:
-        return TakenOverError(f"{self.query}: another copy of this job runs on {owner.token or '?'}; stop one of them")
 
     def _leave_token(self, former: Ownership) -> None:
         metadata = former.passed_to(self.token, self._host).format()
@@ -165,7 +177,3 @@ class BatchCommitter:
     @property
     def _place(self) -> tuple[str, int]:
         return self._settings.progress_topic, 0
-
-
-def _done(driver: ProgressSettings) -> int:
-    return max((marker.done for marker in read_markers(driver, [0], "read_uncommitted").values()), default=0)

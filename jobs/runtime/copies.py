@@ -57,12 +57,14 @@ class Copies:
         self._runs: dict[str, QueryRun] = {}
         self._restarts: deque[float] = deque(maxlen=RESTARTS)  # when the last ones were
 
-    def start(self, runs: Sequence[QueryRun]) -> dict[str, StreamingQuery]:
-        """Take over all queries, then start them.
+    def start(self, runs: Sequence[QueryRun], *, another_works: bool) -> dict[str, StreamingQuery]:
+        """Take over all queries, then start them; while another copy is at work, rehearse them before.
 
         Raises UserError if a checkpoint isn't the one that its query was written from, or a third copy begins too.
         """
         self._runs = {run.query.name: run for run in sorted(runs, key=lambda run: run.query.name)}
+        for run in self._runs.values() if another_works else ():
+            run.rehearse()
         for run in self._runs.values():
             self._take_over(run, yields=True)
         return {name: run.start() for name, run in self._runs.items()}

@@ -18,6 +18,7 @@ from connectors.kafka.sizes import filled_topics, largest_mean_bytes
 from connectors.sinks.kafka import SinkSettings, TransactionalSink, WriteSummary
 from infra.contract.jobs import Job
 from infra.contract.topics import Topic, TopicMap
+from jobs.runtime import rehearsal
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import fold_partitions, fold_topic, to_records
 from jobs.runtime.queryable import Question
@@ -113,6 +114,7 @@ class Query:
         watermarks: the topic for which it writes watermark records.
         trigger_seconds: the trigger interval.
         questions: what can be asked of its state while it runs.
+        rehearsal: makes the same stream of records that are none, if its first micro-batch is worth a rehearsal.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Query:
     each_batch: BatchTransform | None = None
     watermarks: Topic | None = None
     questions: Sequence[Question] = ()
+    rehearsal: Callable[[], DataFrame] | None = None
 
     @property
     def job(self) -> str:
@@ -225,10 +228,20 @@ class Fold:
         if self.check:
             self.check(context, checkpoint)
         ((source, read),) = self.sources(job, context.topics).items()
-        rows = context.stream(source, read, headers=True)
         fold = fold_topic if self.whole_topic else fold_partitions
-        folded = fold(rows, self.opener(context.own, context.topics), written=checkpoint.written())
+        opener, written = self.opener(context.own, context.topics), checkpoint.written()
         names = {key: context.topics[key].name for key in job.writes}
-        records = to_records(folded, names, same_partition=not self.whole_topic)
-        questions = self.questions(context.own)
-        return [Query(job.name, records, TransactionalSink, context.settings.trigger_seconds, questions=questions)]
+
+        def records(rows: DataFrame) -> DataFrame:
+            return to_records(fold(rows, opener, written=written), names, same_partition=not self.whole_topic)
+
+        return [
+            Query(
+                job.name,
+                records(context.stream(source, read, headers=True)),
+                TransactionalSink,
+                context.settings.trigger_seconds,
+                questions=self.questions(context.own),
+                rehearsal=lambda: records(rehearsal.rows(context.spark, read[0].name)),
+            )
+        ]

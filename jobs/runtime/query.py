@@ -18,6 +18,8 @@ from jobs.runtime.commits import BatchCommitter
 from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context, Query, Sink
 from jobs.runtime.kill_points import reach
+from jobs.runtime.rehearsal import rehearse
+from jobs.runtime.scratch import scratch_of_this_process
 from jobs.runtime.settings import Settings
 from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, watermark_records
 
@@ -42,6 +44,11 @@ class QueryRun:
         Raises ProgressError if the checkpoint isn't the one that was written from.
         """
         self.writer = BatchWriter(self.query, self.context, yields=yields)
+
+    def rehearse(self) -> None:
+        """Do without effect what a first micro-batch of this JVM takes so long for, if the query says how."""
+        if self.query.rehearsal:
+            rehearse(self.query.rehearsal(), scratch_of_this_process(self.context.settings.home.resolve() / "spark"))
 
     def start(self) -> StreamingQuery:
         """Start from the checkpoint, which no other copy can plan far beyond since `take_over`."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -14,12 +15,13 @@ from pydantic_settings import BaseSettings
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from connectors.kafka.markers import ProgressError
+from connectors.kafka.markers import ProgressError, ProgressSettings
 from connectors.kafka.security import client_config
 from infra.contract.jobs import Job
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from jobs.runtime import metrics
+from jobs.runtime.arrival import Arrival
 from jobs.runtime.copies import Copies
 from jobs.runtime.gate import Gate
 from jobs.runtime.health import HEALTH
@@ -76,13 +78,15 @@ def run_application(
     streaming = [one for one in jobs if one.job.uses_spark]
     services = [one for one in jobs if not one.job.uses_spark]
 
+    arrival = _arrival(streaming, topics) if streaming else None
     copies = Copies()
 
     questions = Questions()
 
-    def start(spark: SparkSession, gate: Gate) -> Queries:
+    def start(arrival: Arrival, spark: SparkSession, gate: Gate) -> Queries:
+        arrival.stand_back(stop)  # once more: Spark has taken long to start
         runs = [run for one in streaming for run in _runs(one, spark, topics, gate)]
-        started = copies.start(runs)
+        started = copies.start(runs, another_works=arrival.another_works())
         for run in runs:
             questions.open(spark, started[run.query.name], run.query.questions)
         return started
@@ -107,8 +111,9 @@ def run_application(
     ):
         running = [threads.submit(_serve, one, topics, stop, refused if streaming else None) for one in services]
         try:
-            if streaming:
-                run_queries(name, start, settings, queries, stop, restart=copies.restart)
+            if arrival:
+                arrival.stand_back(stop)
+                run_queries(name, partial(start, arrival), settings, queries, stop, restart=copies.restart)
         except Exception as failure:
             if _DATA_LOSS.search(str(failure)):
                 lag.check_retention()  # which says what is lost
@@ -118,6 +123,15 @@ def run_application(
                 stop.set()
         for service in running:
             service.result()
+
+
+def _arrival(jobs: Sequence[PlannedJob], topics: TopicMap) -> Arrival:
+    queries = {query: one.settings for one in jobs for query in one.job.reads_of(topics)}
+    first = min(queries)
+    settings = queries[first]
+    return Arrival(
+        ProgressSettings(settings.kafka_bootstrap, settings.query_of(first), run="", client=settings.client())
+    )
 
 
 def _watched(planned: PlannedJob, topics: TopicMap) -> Iterator[Watched]:

@@ -87,9 +87,8 @@ def verify(chain: Chain) -> Findings:
     ids = Counter(record["id"] for record in _without_watermarks(parsed["events"]))
     findings.multisets("events: ids", Counter(ids.keys()), ids)
     _compare_refused(findings, truth, log[chain.topics["events.late"].name], log[chain.topics["events.rejected"].name])
-    _compare_statistics(findings, records["events"], records["statistics"])
-    expected = Counter(_expected_novelties(records["statistics"]))
-    findings.multisets("novelties: fold", expected, Counter(_untimed(records["novelties"])))
+    compare_statistics(findings, records["events"], records["statistics"])
+    compare_novelties(findings, records["statistics"], records["novelties"])
     expected = Counter(_expected_incidents(records["novelties"], chain.topics["novelties"].partitions))
     findings.multisets("incidents: fold", expected, Counter(_untimed(records["incidents"])))
     for table in tables(chain.topics):
@@ -107,7 +106,7 @@ def _by_partition(records: Iterable[Record]) -> Iterator[tuple[int, list[Record]
         yield partition, list(group)
 
 
-def _compare_statistics(findings: Findings, events: list[Record], statistics: list[Record]) -> None:
+def compare_statistics(findings: Findings, events: list[Record], statistics: list[Record]) -> None:
     """Each partition of `statistics` is the fold of the same partition of `events`: bytes and order."""
     found = {partition: _untimed(records) for partition, records in _by_partition(statistics)}
     for partition, records in _by_partition(events):
@@ -117,6 +116,12 @@ def _compare_statistics(findings: Findings, events: list[Record], statistics: li
         expected = [(output.key.encode(), output.value) for output in outputs if output.key and not output.topic]
         findings.multisets("statistics: fold", Counter(expected), Counter(found.get(partition, [])))
         findings.add("statistics: order", 0, 0, 0, int(expected != found.get(partition, [])), partition)
+
+
+def compare_novelties(findings: Findings, statistics: list[Record], novelties: list[Record]) -> None:
+    """`novelties` is the detector's fold of each partition of `statistics`: the same bytes."""
+    expected = Counter(_expected_novelties(statistics))
+    findings.multisets("novelties: fold", expected, Counter(_untimed(novelties)))
 
 
 def _untimed(records: list[Record]) -> list[tuple[bytes, bytes]]:

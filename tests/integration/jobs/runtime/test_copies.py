@@ -1,6 +1,7 @@
 """Second copies of a job, started at random moments: one is at work, nothing is lost or doubled.
 
-Two starts of enrichment; `make test-copies` has 25 of each job that KAPPA_COPIES_JOBS names.
+Two starts of enrichment; `make test-copies` has 25 of each job that KAPPA_COPIES_JOBS names. A job whose input needs
+two others has hours of it before, and reads it bit by bit: the two cores are the copies' alone.
 """
 
 import json
@@ -28,7 +29,7 @@ from jobs.table import JOBS as JOB_TABLE
 from ops.launcher import topics_of
 from tests.chaos.processes import Job
 from tests.chaos.reading import read_table, read_topic
-from tests.chaos.verify import Findings, _compare_statistics
+from tests.chaos.verify import Findings, compare_novelties, compare_statistics
 from tests.integration.conftest import free_ports
 from tests.waiting import until
 
@@ -41,21 +42,41 @@ REPORT = os.environ.get("KAPPA_COPIES_REPORT")
 PAUSE_SECONDS = float(os.environ.get("KAPPA_COPIES_PAUSE_SECONDS", "180"))
 START_SECONDS = 240  # of a process on a busy machine
 MACHINES = 8
+HAS_BACKLOG = {"detector"}
+BACKLOG_LINES = 60_000  # a second apart
+BACKLOG_BATCH = {"KAPPA_MAX_OFFSETS_PER_TRIGGER": "10"}
 
 
 class Feed(threading.Thread):
-    """Numbered log lines of a few machines, twenty a second."""
+    """Numbered log lines of a few machines: the last hours' at once, or twenty a second until `stop`."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(daemon=True)
         self.producer, self.over, self.sent = Producer({"bootstrap.servers": bootstrap}), threading.Event(), 0
 
+    def send_backlog(self) -> None:
+        """Of the time until now. Each five minutes one machine comes and one goes, which are novelties."""
+        now = time.time()
+        for number in range(BACKLOG_LINES):
+            self._send(now - BACKLOG_LINES + number, number // 300 + number % MACHINES)
+            self.producer.poll(0)
+        assert not self.producer.flush(60)
+
     def run(self) -> None:
         while not self.over.wait(0.05):
-            line = {"time_unix_nano": time.time_ns(), "machine": f"vm-{self.sent % MACHINES}", "body": f"n {self.sent}"}
-            self.producer.produce("telemetry.lines", json.dumps(line).encode())
-            self.sent += 1
+            self._send(time.time(), self.sent % MACHINES)
         assert not self.producer.flush(60)
+
+    def stop(self) -> None:
+        """It sends no more, and what it has sent is in the log."""
+        self.over.set()
+        if self.is_alive():
+            self.join()
+
+    def _send(self, seconds: float, machine: int) -> None:
+        line = {"time_unix_nano": int(seconds * 1e9), "machine": f"vm-{machine}", "body": f"n {self.sent}"}
+        self.producer.produce("telemetry.lines", json.dumps(line).encode(), timestamp=int(seconds * 1000))
+        self.sent += 1
 
 
 class Lab:
@@ -79,7 +100,8 @@ class Lab:
 
     def copy(self, job: str) -> Job:
         self.copies += 1
-        copy = Job(job, ("run", job), self.environment, self.home / f"log/{job}-{self.copies}.log")
+        environment = self.environment | (BACKLOG_BATCH if job in HAS_BACKLOG else {})
+        copy = Job(job, ("run", job), environment, self.home / f"log/{job}-{self.copies}.log")
         copy.start()
         self.started.append(copy)
         return copy
@@ -119,7 +141,8 @@ def lab(tmp_path):
     lab.broker.spawn()
     try:
         until(lab.broker.ready, lab.broker.ready_seconds, "the broker does not start")
-        apply(connect(lab.broker.address), lab.topics)
+        lines = lab.topics["telemetry.lines"].model_copy(update={"timestamp": "CreateTime"})  # a backlog's is long ago
+        apply(connect(lab.broker.address), [lines, *(topic for topic in lab.topics if topic.name != lines.name)])
         yield lab
     finally:
         for job in lab.started:
@@ -131,9 +154,12 @@ def lab(tmp_path):
 @pytest.mark.parametrize("job", JOBS)
 def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab, job):
     feed, rng, rounds = Feed(lab.broker.address), random.Random(SEED), []
-    feed.start()
-    running = (*CHAIN[: CHAIN.index(job)], job) if job in CHAIN else (job,)
-    for name in running:
+    before = CHAIN[: CHAIN.index(job)] if job in CHAIN else ()
+    if job in HAS_BACKLOG:
+        work_through_backlog(lab, feed, before)
+    else:
+        feed.start()
+    for name in (job,) if job in HAS_BACKLOG else (*before, job):
         at_work = lab.copy(name)
         until(lambda name=name: lab.progress(name), START_SECONDS, f"{name} commits nothing")
     for number in range(STARTS):
@@ -141,14 +167,26 @@ def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab, job):
         at_work, seconds = one_start(lab, job, at_work, rng, both=number % 3 == 0)
         rounds.append(round(seconds, 1))
         print(f"{job} {number + 1}/{STARTS}: nothing was committed for {rounds[-1]} s", flush=True)  # an hour passes
-    feed.over.set()
-    feed.join()
-    until(lambda: caught_up(lab, running), START_SECONDS, "the jobs do not catch up", 2)
-    findings = compare(lab, feed.sent, running)
+    feed.stop()
+    if job in HAS_BACKLOG:
+        at_work.stop()
+        at_work.environment = lab.environment
+        at_work.start()
+    until(lambda: caught_up(lab, (*before, job)), START_SECONDS, "the jobs do not catch up", 2)
+    findings = compare(lab, feed.sent, (*before, job))
     if REPORT:
         write(Path(REPORT), job, {"starts": STARTS, "lines": feed.sent, "pause_seconds": rounds, "findings": findings})
     assert findings == []
     assert max(rounds) < PAUSE_SECONDS, rounds
+
+
+def work_through_backlog(lab: Lab, feed: Feed, jobs: Sequence[str]) -> None:
+    """Have these jobs work through the telemetry of the last hours, and end."""
+    feed.send_backlog()
+    running = [lab.copy(job) for job in jobs]
+    until(lambda: all(map(lab.progress, jobs)) and caught_up(lab, jobs), START_SECONDS, "the jobs do not catch up", 1)
+    for one in running:
+        one.stop()
 
 
 def write(path: Path, job: str, found: dict) -> None:
@@ -209,7 +247,11 @@ def compare(lab: Lab, sent: int, jobs: Sequence[str]) -> list[str]:
         )
         findings.multisets("events", Counter(f"n {number}" for number in range(sent)), bodies)
     if "statistics" in jobs:
-        _compare_statistics(findings, events, read_topic(lab.broker.address, "statistics"))
+        compare_statistics(findings, events, read_topic(lab.broker.address, "statistics"))
+    if "detector" in jobs:
+        topics = (read_topic(lab.broker.address, name) for name in ("statistics", "novelties"))
+        compare_novelties(findings, *topics)
+        assert findings.compared["novelties: fold"]
     if "archive" in jobs:
         rows = read_table(lab.settings.delta_of("log"), ["topic", "partition", "offset"])
         found = Counter((r["partition"], r["offset"]) for r in rows if r["topic"] == "telemetry.lines")

@@ -26,6 +26,9 @@ class Run:
     def __post_init__(self):
         self.query = SimpleNamespace(name=self.name)
 
+    def rehearse(self):
+        self.calls.append(("rehearse", self.name))
+
     def take_over(self, *, yields):
         self.calls.append(("take over" if yields else "take back", self.name))
         if self.failure:
@@ -53,12 +56,17 @@ def started(calls):
     """Two queries at work, as (copies, the first by name, the other)."""
     other, first = Run("b", calls), Run("a", calls)
     copies = Copies()
-    assert copies.start([other, first]) == {"a": "stream a", "b": "stream b"}
+    assert copies.start([other, first], another_works=False) == {"a": "stream a", "b": "stream b"}
     return copies, first, other
 
 
 def test_all_queries_are_taken_over_in_one_order_before_any_reads_its_checkpoint(started, calls):
     assert calls == [("take over", "a"), ("take over", "b"), ("start", "a"), ("start", "b")]
+
+
+def test_while_another_copy_works_all_is_rehearsed_before_it_is_fenced(calls):
+    Copies().start([Run("b", calls), Run("a", calls)], another_works=True)
+    assert calls[:3] == [("rehearse", "a"), ("rehearse", "b"), ("take over", "a")]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +122,7 @@ def test_what_comes_again_and_again_has_another_cause(started):
 
 def test_an_old_checkpoint_is_for_a_person_to_mend(calls):
     with pytest.raises(UserError, match="an old copy"):
-        Copies().start([Run("a", calls, failure=ProgressError("the checkpoint is an old copy"))])
+        Copies().start([Run("a", calls, failure=ProgressError("the checkpoint is an old copy"))], another_works=False)
 
 
 def test_what_passes_now_and_then_does_not_end_a_job_that_runs_for_months(started, monkeypatch):
