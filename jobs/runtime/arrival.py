@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from connectors.kafka.client import fetch_committed, open_consumer
 from connectors.kafka.markers import ProgressSettings
 from connectors.kafka.retries import retrying
-from jobs.runtime.commits import Ownership, batches_done, driver_of, owner_group, owner_of, taken_over
+from jobs.runtime.commits import batches_done, driver_of, present_owner, taken_over
 
 STAND_BACK_SECONDS = 60.0  # in which a copy that has arrived later takes over
 LOOK_SECONDS = 0.5
@@ -29,7 +29,7 @@ class Arrival:
     def __init__(self, settings: ProgressSettings) -> None:
         self._settings, self._driver = settings, driver_of(settings)
         self._token = uuid4().hex
-        self._owner, self._done = self._present_owner(), batches_done(self._driver)
+        self._owner, self._done = present_owner(settings), batches_done(self._driver)
         self._deadline = time.monotonic() + STAND_BACK_SECONDS
         with self._arrivals() as consumer:
             noted = [TopicPartition(settings.progress_topic, 0, 0, metadata=self._token)]
@@ -43,7 +43,7 @@ class Arrival:
         while time.monotonic() < self._deadline:
             if self._is_last() or stop.wait(LOOK_SECONDS):
                 return
-            if (owner := self._present_owner()) != self._owner:
+            if (owner := present_owner(self._settings)) != self._owner:
                 raise taken_over(self._settings.query, owner)
         if not self._is_last():
             log.warning("goes on: another copy began later but hasn't taken over", seconds=STAND_BACK_SECONDS)
@@ -57,11 +57,6 @@ class Arrival:
             wanted = [TopicPartition(self._settings.progress_topic, 0)]
             (found,) = retrying(self._settings.retry_seconds)(lambda: fetch_committed(consumer, wanted))
         return bool(found.metadata == self._token)
-
-    def _present_owner(self) -> Ownership:
-        with open_consumer(self._settings.connection, owner_group(self._settings.query)) as consumer:
-            place = self._settings.progress_topic
-            return retrying(self._settings.retry_seconds)(lambda: owner_of(consumer, place))
 
     def _arrivals(self) -> AbstractContextManager[Consumer]:
         return open_consumer(self._settings.connection, f"{self._settings.query}.arrival")

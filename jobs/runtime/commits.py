@@ -11,7 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from uuid import uuid4
 
@@ -63,6 +63,12 @@ def owner_of(consumer: Consumer, progress_topic: str) -> Ownership:
     return Ownership.parse(found.metadata or "")
 
 
+def present_owner(settings: ProgressSettings) -> Ownership:
+    """Which copy of the query that `settings` name may write, asked of the broker until it answers."""
+    with open_consumer(settings.connection, owner_group(settings.query)) as consumer:
+        return retrying(settings.retry_seconds)(lambda: owner_of(consumer, settings.progress_topic))
+
+
 class TakenOverError(UserError):
     """Another copy of this job has begun to write: this one must end, and not be started again."""
 
@@ -104,7 +110,7 @@ class BatchCommitter:
         driver = driver_of(settings)
         for marker in read_markers(driver, [0], "read_uncommitted").values():
             marker.check(driver, planned(), 1)
-        former = self._ownership()
+        former = present_owner(settings)
         if yields and self._host in former.lost:
             self._yield_to(former, driver)
         self._writer = MarkedWriter(driver, 0)
@@ -134,7 +140,7 @@ class BatchCommitter:
 
     def check_owner(self) -> None:
         """Raises TakenOverError if another copy of this job has begun since."""
-        if (owner := self._ownership()).token != self.token:
+        if (owner := present_owner(self._settings)).token != self.token:
             raise taken_over(self.query, owner)
 
     @contextmanager
@@ -161,19 +167,8 @@ class BatchCommitter:
 
     def _leave_token(self, former: Ownership) -> None:
         metadata = former.passed_to(self.token, self._host).format()
-        with self._tokens() as consumer:
+        with open_consumer(self._settings.connection, owner_group(self.query)) as consumer:
             group = consumer.consumer_group_metadata()
         self._writer.begin()
-        self._writer.send_offsets([TopicPartition(*self._place, 0, metadata=metadata)], group)
+        self._writer.send_offsets([TopicPartition(self._settings.progress_topic, 0, 0, metadata=metadata)], group)
         self._writer.commit()
-
-    def _ownership(self) -> Ownership:
-        with self._tokens() as consumer:
-            return retrying(self._settings.retry_seconds)(lambda: owner_of(consumer, self._place[0]))
-
-    def _tokens(self) -> AbstractContextManager[Consumer]:
-        return open_consumer(self._settings.connection, owner_group(self.query))
-
-    @property
-    def _place(self) -> tuple[str, int]:
-        return self._settings.progress_topic, 0

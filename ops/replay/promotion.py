@@ -122,7 +122,7 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
         Store.of(own.delta_of(table)).remove()
     if name != LIVE:
         Store.of(own.delta_of("")).remove()
-        write(settings.kafka_bootstrap, registry.find(name).model_copy(update={"state": "dropped"}))
+        write(settings.kafka_bootstrap, generation.model_copy(update={"state": "dropped"}))
 
 
 def _is_of(group: str | None, generation: str) -> bool:
