@@ -79,7 +79,7 @@ def _asked_for(application: str, settings: Settings, registry: Registry) -> str:
 
 
 def plan_job(job: Job, settings: Settings, registry: Registry) -> PlannedJob:
-    """A job with the settings of the generation's plan; its first job also gets the part of the log to read.
+    """A job with the settings of the generation's plan, and the part of the log that it is to read.
 
     Raises UserError naming the setting that can't be used.
     """
@@ -87,8 +87,7 @@ def plan_job(job: Job, settings: Settings, registry: Registry) -> PlannedJob:
     if generation is None:
         return PlannedJob(job, settings, load_job_settings(job))
     generation.check_runs(job.name)
-    if job.name == generation.jobs[0]:
-        settings = settings.model_copy(update={"replay": generation.replay})
+    settings = settings.model_copy(update={"replay": generation.replay_of(job.name)})
     return PlannedJob(job, settings, load_job_settings(job, generation.changes(job.name)))
 
 

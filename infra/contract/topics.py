@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -180,18 +180,38 @@ class TopicMap:
     def in_generation(self, generation: str, own: Collection[str], base: "TopicMap") -> "TopicMap":
         """The map of a generation: the topics `own`, by key, get its name as a suffix; the others are `base`'s.
 
+        What is sharded by the same has as many partitions as in `base`, which may have more than are declared.
+
         Raises:
             UserError: the name can't be part of a topic's.
         """
         if not re.fullmatch(GENERATION, generation):
             raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
         keys = frozenset(key for key, topic in self.topics.items() if topic.is_derived and key in own)
-        suffixed = {key: self[key].model_copy(update={"name": f"{self[key].name}.{generation}"}) for key in keys}
+        suffixed = {
+            key: self[key].model_copy(
+                update={"name": f"{self[key].name}.{generation}"}
+                | ({"partitions": base[key].partitions} if self[key].shards else {})
+            )
+            for key in keys
+        }
         if taken := {topic.name for topic in suffixed.values()} & {topic.name for topic in self.topics.values()}:
             raise UserError(f"generation={generation}: its topic {min(taken)!r} is one of the map; choose another name")
         topics = {key: suffixed.get(key) or base[key] for key in self.topics}
         whole = all(key in keys for key, topic in self.topics.items() if topic.is_derived)
         return TopicMap(topics, None if whole else keys)
+
+    def rescaled(self, partitions: int) -> "TopicMap":
+        """The same with so many partitions of each sharded topic that this generation's jobs write."""
+        more = {"partitions": partitions}
+        derived = {topic.name for topic in self.derived if topic.shards}
+        return replace(
+            self,
+            topics={
+                key: topic.model_copy(update=more) if topic.name in derived else topic
+                for key, topic in self.topics.items()
+            },
+        )
 
 
 def load_topics(path: Path | None = None) -> TopicMap:

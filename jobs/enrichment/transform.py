@@ -221,8 +221,7 @@ def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[
     schema, version = version_header("events")
     return (
         target.alias("topic"),
-        # A control event goes to the partition that has the events of its machines.
-        F.when(~is_rejected & (F.col("kind") == "control"), F.col("partition")).alias("partition"),
+        _partition(topics, ~is_rejected & (F.col("kind") == "control")).alias("partition"),
         # The members of a workload are in one partition: they are judged together.
         F.when(is_rejected, source).otherwise(F.coalesce("inventory.workload", "machine")).alias("key"),
         F.when(is_huge, _rejected_json({"part": F.col("batch")})).otherwise(F.col("record")).alias("value"),
@@ -269,6 +268,18 @@ def _rejected_json(content: dict[str, Column]) -> Column:
     rendered = F.json_array_length(F.get_json_object("json", "$.time_unix_nano"))
     count = F.coalesce(F.size("events"), "count", rendered, F.lit(1)).cast("long").alias("events")
     return F.to_json(F.struct(*named, "source", *names, count))
+
+
+def _partition(topics: TopicMap, is_control: Column) -> Column:
+    """A control event goes to the partition that has the events of its machines; other records go by their key.
+
+    A rescaled generation has several for each of the topic of control events: each of them gets the event.
+    """
+    controls, events = topics["detector.control"].partitions, topics["events"].partitions
+    if controls == events:
+        return F.when(is_control, F.col("partition"))
+    every = F.sequence(F.col("partition"), F.lit(events - 1), F.lit(controls))
+    return F.explode(F.when(is_control, every).otherwise(F.array(F.lit(None).cast("int"))))
 
 
 def _rejected_content() -> dict[str, Column]:

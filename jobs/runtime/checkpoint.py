@@ -6,13 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from connectors.java_class import java_class
 from infra.contract.offsets import Offsets, from_nested
 from jobs.runtime.offset_log import OffsetLogEntry
 
 WRITTEN = "written.json"
+INITIAL = "initial"
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 
@@ -47,6 +48,19 @@ class Checkpoint:
         `kappa savepoint restore` notes that here; empty of a checkpoint that was never put back.
         """
         return from_nested(json.loads(self._read(WRITTEN))) if self._exists(WRITTEN) else {}
+
+    def initial(self) -> DataFrame | None:
+        """The states with which a fold begins (`jobs.runtime.fold`), if it was given any: `kappa rescale` does.
+
+        Once a batch is done they are in its own state, and are deleted here.
+        """
+        if not self._exists(INITIAL):
+            return None
+        if self._last("commits") >= 0:
+            path, files = self._path(INITIAL)
+            files.delete(path, True)
+            return None
+        return self.spark.read.parquet(f"{self.path}/{INITIAL}")
 
     def pinned(self, name: str, lines: list[str]) -> list[str]:
         """What the file `name` in this checkpoint says; a checkpoint that has none gets it, if no query has begun."""

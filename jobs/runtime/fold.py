@@ -29,6 +29,9 @@ PARTS = "parts"  # the state variable that holds a shard's
 KEY = ("shard", "salt")  # of a shard's state
 _QUERY = "sql.streaming.queryId"  # the property by which a task knows its query
 
+INITIAL_SCHEMA = "shard int, name string, part binary"  # the states with which a fold begins, a row for each part
+_INITIAL_VERSION = "initial"
+
 _OUTPUT = (
     "topic string, shard int, by_key boolean, key string, value binary, time_unix_nano long,"
     " headers array<struct<key:string,value:binary>>, note string"
@@ -36,30 +39,40 @@ _OUTPUT = (
 
 
 def fold_partitions(
-    frame: DataFrame, opener: Opener, caches: Caches = of_this_worker, written: Mapping[Partition, int] = {}
+    frame: DataFrame,
+    opener: Opener,
+    caches: Caches = of_this_worker,
+    written: Mapping[Partition, int] = {},
+    initial: DataFrame | None = None,
 ) -> DataFrame:
     """Fold a stream of Kafka rows, their headers included, shard by shard; columns as in `_OUTPUT`.
 
-    What follows from records before the offsets `written` goes into the state alone: it was written before.
+    What follows from records before the offsets `written` goes into the state alone: it was written before. The first
+    batch of a checkpoint begins with the states `initial`, whose columns are those of INITIAL_SCHEMA.
     """
-    return _folded(frame, _Shards(opener, caches, written), F.col("partition"))
+    return _folded(frame, _Shards(opener, caches, written), F.col("partition"), initial)
 
 
 def fold_topic(
-    frame: DataFrame, opener: Opener, caches: Caches = of_this_worker, written: Mapping[Partition, int] = {}
+    frame: DataFrame,
+    opener: Opener,
+    caches: Caches = of_this_worker,
+    written: Mapping[Partition, int] = {},
+    initial: DataFrame | None = None,
 ) -> DataFrame:
     """The same of all partitions at once, for a topic of few records: only the order within each is the log's."""
-    return _folded(frame, _Shards(opener, caches, written), F.lit(0))
+    return _folded(frame, _Shards(opener, caches, written), F.lit(0), initial)
 
 
-def _folded(frame: DataFrame, shards: "_Shards", shard: Column) -> DataFrame:
+def _folded(frame: DataFrame, shards: "_Shards", shard: Column, initial: DataFrame | None) -> DataFrame:
     timestamp = F.unix_millis("timestamp").alias("timestamp_ms")
+    grouped = None if initial is None else initial.withColumn("salt", salted(F.col("shard"))).groupBy(*KEY)
     return (
         frame.select(
             *(shard.alias("shard"), salted(shard), "topic", "partition", "offset", "value", timestamp, _version())
         )
         .groupBy(*KEY)
-        .transformWithStateInPandas(shards, _OUTPUT, "append", "none")
+        .transformWithStateInPandas(shards, _OUTPUT, "append", "none", grouped)
     )
 
 
@@ -82,6 +95,12 @@ class _Shards(StatefulProcessor):
         """Open the state of a task's shards."""
         self.version = handle.getValueState("version", "version string")
         self.parts = handle.getMapState(PARTS, "name string", "part binary")
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: object) -> None:
+        """A shard's state from elsewhere, before its first records."""
+        self.version.update((_INITIAL_VERSION,))
+        for name, part in zip(initialState["name"], initialState["part"], strict=True):
+            self.parts.updateValue((name,), (part,))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: object) -> Iterator[pd.DataFrame]:
         """All new records of a shard."""

@@ -232,13 +232,14 @@ class Fold:
         opener, written = self.opener(context.own, context.topics), checkpoint.written()
         names = {key: context.topics[key].name for key in job.writes}
 
-        def records(rows: DataFrame) -> DataFrame:
-            return to_records(fold(rows, opener, written=written), names, same_partition=not self.whole_topic)
+        def records(rows: DataFrame, initial: DataFrame | None = None) -> DataFrame:
+            folded = fold(rows, opener, written=written, initial=initial)
+            return to_records(folded, names, same_partition=not self.whole_topic)
 
         return [
             Query(
                 job.name,
-                records(context.stream(source, read, headers=True)),
+                records(context.stream(source, read, headers=True), checkpoint.initial()),
                 TransactionalSink,
                 context.settings.trigger_seconds,
                 questions=self.questions(context.own),

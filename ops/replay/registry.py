@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from connectors.kafka import admin
 from connectors.kafka.producer import write_now
 from connectors.kafka.reader import read_topic
+from infra.contract.offsets import StoredOffsets
 from infra.contract.topics import GENERATION, LIVE, TopicMap
 from infra.errors import UserError
 from infra.settings import describe
@@ -61,6 +62,9 @@ class Generation(BaseModel):
     image: Annotated[str | None, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:@-]*$", max_length=300)] = None
     savepoint: str | None = None
     replay: Replay = Replay()
+    # Of a rescaled one: the partitions of its sharded topics, and where jobs other than the first begin to read.
+    partitions: Annotated[int | None, Field(ge=1)] = None
+    starts: dict[str, StoredOffsets] = {}
     state: Literal["restoring", "replaying", "caught up", "dropped"] = "replaying"
     by: str = ""  # who planned it, or dropped it
 
@@ -94,6 +98,10 @@ class Generation(BaseModel):
             )
         own = (name.partition(".") for name in self.settings)
         return {setting: self.settings[f"{owner}.{setting}"] for owner, _, setting in own if owner == job}
+
+    def replay_of(self, job: str) -> Replay:
+        """What part of the log one of its jobs reads."""
+        return self.replay if job == self.jobs[0] else Replay(start=self.starts.get(job, {}))
 
     def check_runs(self, job: str) -> None:
         """Raises UserError if `job` is not one of its jobs and not one for people, or if it was dropped."""
@@ -201,7 +209,8 @@ class Registry:
         generation = self.planned(name)
         if name == LIVE or generation is None:
             return JOBS.topics_in(declared, name)
-        return JOBS.topics_in(declared, name, generation.jobs, self.topics(generation.base, declared))
+        found = JOBS.topics_in(declared, name, generation.jobs, self.topics(generation.base, declared))
+        return found.rescaled(generation.partitions) if generation.partitions else found
 
     def jobs(self, name: str) -> tuple[str, ...]:
         """The names of the jobs that a generation runs; one without a plan runs all that aren't optional."""

@@ -51,7 +51,7 @@ def create(
     try:
         stands, groups, ends = _cut(store, settings, jobs, topics)
         queries = {
-            query: savepoints.described(name, query, stand.batch, settings, spark, folder=_folder(query))
+            query: savepoints.described(name, query, stand.batch, settings, spark, folder=folder_of(query))
             for query, stand in stands.items()
         }
         cut.check_consistent({query: saved.offsets for query, saved in queries.items()} | groups, ends)
@@ -72,7 +72,8 @@ def create(
     return saved
 
 
-def _folder(query: str) -> str:
+def folder_of(query: str) -> str:
+    """Where in a savepoint the copy of a query's checkpoint is."""
     return f"{savepoints.FOLDER}/{query}"
 
 
@@ -94,7 +95,7 @@ def _cut(store: Store, settings: Settings, jobs: tuple[str, ...], topics: TopicM
             if (stand := cut.settle(query, job, settings, topics, kafka)) is None:
                 log.warning("not in the savepoint", query=query, reason=NO_BATCH)
                 continue
-            copy_checkpoint(Store.of(settings.checkpoint_of(query)), store / _folder(query), stand.batch)
+            copy_checkpoint(Store.of(settings.checkpoint_of(query)), store / folder_of(query), stand.batch)
             stands[query] = stand
             ends |= stand.ends
     if not stands:
@@ -139,7 +140,7 @@ def restore(saved: ChainSavepoint, settings: Settings, registry: Registry, topic
     # What a copy of a job had begun is decided only now.
     written = dict(_written(saved, settings, kafka))
     for query, one in saved.queries.items():
-        copy = savepoints.store_of(saved.name, settings) / _folder(query)
+        copy = savepoints.store_of(saved.name, settings) / folder_of(query)
         none = rewind.Written(0, "", {}, one.offsets)
         rewind.put_back(query, one, copy, written.get(query, none), settings)
     for job, offsets in saved.groups.items():

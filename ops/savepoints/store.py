@@ -9,7 +9,7 @@ from pathlib import Path
 from pyarrow import NativeFile, fs
 
 from infra.errors import UserError
-from jobs.runtime.checkpoint import WRITTEN
+from jobs.runtime.checkpoint import INITIAL, WRITTEN
 from jobs.runtime.object_store import plain_url
 
 # Written once and never changed: file name -> the batch that wrote it. State version n is what batch n - 1 left.
@@ -102,7 +102,9 @@ def _needed(source: Store, batch: int) -> Iterator[str]:
     # Snapshots list the .sst files that they consist of, which are there before them: so these are looked for after.
     later = [name for name in source.names() if name.endswith((".sst", ".log"))]
     for name in dict.fromkeys([*names, *later]):
-        if name != WRITTEN and not name.rsplit("/", 1)[-1].startswith(".") and _version(name) <= batch + 1:
+        folder, _, file = name.rpartition("/")
+        is_of_jobs = name == WRITTEN or folder == INITIAL
+        if not is_of_jobs and not file.startswith(".") and _version(name) <= batch + 1:
             yield name
 
 

@@ -14,11 +14,12 @@ from connectors.kafka.producer import CollectorProducer
 from infra.contract.topics import DEFAULT_MAP, TopicMap, load_topics
 from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context
-from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.query import QueryRun
 from jobs.runtime.runner import _drain
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
+from ops.launcher import plan_job
+from ops.replay.registry import Registry
 from ops.simulator import feed
 from ops.simulator.faults import SECOND, parse
 from ops.simulator.simulation import Settings as Cloud
@@ -57,10 +58,18 @@ class SmallChain:
         self._limit = self._reached = 0
         self._sender: threading.Thread | None = None
         self._runs: dict[str, QueryRun] = {}
+        self._registry = Registry()
+
+    def of_generation(self, name: str) -> "SmallChain":
+        """The same of a planned generation, beside this one."""
+        other = SmallChain(self.home, self.settings.kafka_bootstrap, self.spark)
+        other.settings = self.settings.model_copy(update={"generation": name})
+        other._registry = Registry.read(self.settings.kafka_bootstrap)
+        return other
 
     @property
     def topics(self) -> TopicMap:
-        return load_topics(self.settings.topics_file)
+        return self._registry.topics(self.settings.generation, load_topics(self.settings.topics_file))
 
     @property
     def truth(self) -> Path:
@@ -116,7 +125,8 @@ class SmallChain:
         """Start the queries from their checkpoints."""
         self._gate, self._queries = Gate(), {}
         for job in dict.fromkeys(name.partition(".")[0] for name in RUNNING):
-            context = Context(self.spark, self.settings, self.topics, load_job_settings(JOBS[job]))
+            planned = plan_job(JOBS[job], self.settings, self._registry)
+            context = Context(self.spark, planned.settings, self.topics, planned.own)
             for query in JOBS[job].implementation().queries(JOBS[job], context):
                 if query.name in RUNNING:
                     self._runs[query.name] = QueryRun(query, context, self._gate)

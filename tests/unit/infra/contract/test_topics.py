@@ -85,6 +85,20 @@ def test_a_part_of_the_chain_reads_the_rest_of_its_base(load):
     assert second.owns("statistics") and not second.owns("events")
 
 
+def test_a_rescaled_generation_has_more_of_what_it_shards_and_so_has_one_that_reads_from_it(load):
+    live = load()
+    wide = live.in_generation("wide", {"events", "statistics"}, live).rescaled(8)
+    assert {topic.name: topic.partitions for topic in wide} == {
+        "telemetry.a": 4,
+        "events.wide": 8,
+        "statistics.wide": 8,
+        "inventory": live["inventory"].partitions,
+    }
+    later = live.in_generation("v3", {"statistics"}, wide)
+    assert (later["statistics"].name, later["statistics"].partitions) == ("statistics.v3", 8)
+    assert later.rescaled(16)["events"].partitions == 8  # which is another generation's
+
+
 @pytest.mark.parametrize(
     ("topic", "fields", "message"),
     [

@@ -376,6 +376,21 @@ def test_a_control_event_stays_in_its_partition_and_is_no_unknown_machine(run):
     assert (record["kind"], record["events"]["body"]) == ("control", ["{}"])
 
 
+def test_a_control_event_goes_to_each_part_of_its_partition_in_a_rescaled_generation(spark):
+    live = load_topics()
+    wide = live.in_generation("wide", {key for key, topic in live.topics.items() if topic.is_derived}, live)
+    control = batch(point(value=None, type="control", body="{}"), machine="upf-*", kind="control")
+    enrich = enrichment(wide.rescaled(12), settings=EnrichmentSettings())
+    rows = enrich(*frames(spark, [control, batch(point())])).collect()
+    assert sorted((row.key, row.partition) for row in rows if row.partition is not None) == [
+        ("upf-*", 2),
+        ("upf-*", 6),
+        ("upf-*", 10),
+    ]
+    assert [row.key for row in rows if row.partition is None] == ["vm-1"]
+    assert {row.topic for row in rows} == {"events.wide"}
+
+
 def test_a_log_line_without_a_body_has_a_series_too(run):
     [(_, record)] = run(batch(line(None), line("Connection 17 closed"), kind="log"))["events"]
     assert [event["series"] for event in to_rows(record["events"])] == ["", "Connection <*> closed"]

@@ -42,6 +42,19 @@ def test_a_generation_that_nobody_planned_runs_the_whole_chain(registry):
     assert registry.topics("live", load_topics()) == load_topics()
 
 
+def test_a_rescaled_generation_has_its_partitions_and_its_jobs_begin_where_the_plan_says(registry):
+    starts = {"rules": {("events.wide", 0): 7}}
+    wide = WHOLE.model_copy(update={"name": "wide", "partitions": 8, "starts": starts})
+    wide = Generation.model_validate_json(wide.model_dump_json())
+    registry.generations["wide"] = wide
+    topics = registry.topics("wide", load_topics())
+    assert {topic.partitions for topic in topics.derived if topic.shards} == {8}
+    assert topics["detector.control"].partitions == load_topics()["detector.control"].partitions
+    assert wide.replay_of("rules").start == {("events.wide", 0): 7}
+    assert wide.replay_of("statistics").start == {}
+    assert wide.replay_of(wide.jobs[0]) is wide.replay
+
+
 def test_lineage_ends_where_a_generation_needs_no_other(registry):
     assert registry.lineage("v3") == ["v3", "v2"]
     assert registry.lineage("v2") == ["v2"]

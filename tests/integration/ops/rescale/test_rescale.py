@@ -1,0 +1,109 @@
+"""The chain goes on with more partitions, from a savepoint that was taken while it ran, and says the same."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import orjson
+import pytest
+
+from infra.contract.sharding import shard_key
+from infra.errors import UserError
+from ops.replay.registry import Registry
+from ops.rescale.rescale import Rescaler, Rescaling
+from ops.savepoints import chain as sets
+from ops.savepoints.saved import ChainSavepoint
+from tests.chaos.reading import Record, read_topic
+from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
+
+JOBS = ("enrichment", "statistics", "detector", "incidents", "archive")
+PARTITIONS = 4  # from 2
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
+
+
+@pytest.fixture(scope="module")
+def saved(small_chain: SmallChain) -> ChainSavepoint:
+    """A savepoint of the chain at work; it has gone on to its end since."""
+    chain = small_chain
+    chain.feed_until(100)
+    chain.start()
+    chain.wait_for(lambda: any(chain.committed("incidents").values()), "incidents have read nothing")
+    moving = chain.committed("detector")
+    chain.feed_until(150)
+    chain.wait_for(lambda: chain.committed("detector") != moving, "the chain doesn't move")
+    found = sets.create("middle", chain.settings, JOBS, chain.topics, chain.spark)
+    chain.feed_until(SECONDS)
+    chain.stop()
+    return found
+
+
+def rescaler(chain: SmallChain, saved: ChainSavepoint, partitions: int, name: str = "wide") -> Rescaler:
+    registry = Registry.read(chain.settings.kafka_bootstrap)
+    return Rescaler(Rescaling(name, partitions), saved, registry, chain.settings)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_made(small_chain: SmallChain, saved: ChainSavepoint):
+    with pytest.raises(UserError, match="--partitions 3: there are 2, and each is divided: use 4, 6"):
+        rescaler(small_chain, saved, 3)
+    gone = saved.model_copy(update={"queries": {k: v for k, v in saved.queries.items() if k != "enrichment"}})
+    with pytest.raises(UserError, match="savepoint 'middle': enrichment has done no batch yet"):
+        rescaler(small_chain, gone, 4)
+    assert not [topic for topic in small_chain.log.admin.list_topics().topics if topic.endswith(".wide")]
+
+
+def test_more_partitions_say_the_same_of_each_machine(small_chain: SmallChain, saved: ChainSavepoint):
+    said: list[str] = []
+    made = rescaler(small_chain, saved, PARTITIONS).run(small_chain.spark, said.append)
+    wide = small_chain.of_generation("wide")
+    assert made == Registry.read(small_chain.settings.kafka_bootstrap).find("wide")
+    assert said[-1] == "copying the checkpoint of enrichment" and "dividing the state of detector" in said
+    wide.start()
+    wide.stop()
+
+    bootstrap, queries = small_chain.settings.kafka_bootstrap, saved.queries
+    begins = {  # of each topic, from where on the new generation has what the live one has
+        "events": queries["statistics"].offsets,
+        "statistics": queries["detector"].offsets,
+        "novelties": queries["incidents"].offsets,
+        "incidents": saved.ends,
+    }
+    for topic, begin in begins.items():
+        live = [one for one in read_topic(bootstrap, topic) if one.place.offset >= begin[topic, one.place.partition]]
+        found = read_topic(bootstrap, f"{topic}.wide")
+        if topic == "events":  # batches decide which events stand together
+            assert_same(topic, data_points(live), data_points(found))
+        else:
+            assert_same(topic, by_machine(live), by_machine(found))
+        if topic != "incidents":
+            assert {one.place.partition for one in found} == set(range(PARTITIONS))
+            assert_each_machine_in_one_partition(found)
+
+
+def by_machine(records: list[Record]) -> Counter[tuple[str, bytes]]:
+    return Counter(((one.key or b"").decode(), one.value or b"") for one in records if one.key is not None)
+
+
+def data_points(records: list[Record]) -> Counter[tuple[str, bytes]]:
+    """Each event with its machine, in whichever record it stands."""
+    found: Counter[tuple[str, bytes]] = Counter()
+    for record in map(parsed, records):
+        found.update((record["machine"], orjson.dumps(one)) for one in record.get("events", ()))
+    return found
+
+
+def parsed(record: Record) -> Mapping:
+    return orjson.loads(record.value or b"{}")
+
+
+def assert_same(topic: str, live: Counter, wide: Counter) -> None:
+    assert live, topic
+    lost, doubled = live - wide, wide - live
+    assert not lost and not doubled, f"{topic}: lost {list(lost)[:3]}, more {list(doubled)[:3]}"
+
+
+def assert_each_machine_in_one_partition(records: list[Record]) -> None:
+    places: dict[str, set[int]] = {}
+    for record in records:
+        if record.key is not None:
+            one = parsed(record)
+            places.setdefault(shard_key(one["machine"], one.get("inventory")), set()).add(record.place.partition)
+    assert len(places) >= 8 and all(len(found) == 1 for found in places.values()), places
