@@ -1,6 +1,6 @@
 """A generation with more partitions that goes on from a savepoint of all jobs, its state divided by machine.
 
-- Enrichment goes on from a copy of its checkpoint, and writes into the new topics.
+- Enrichment, which has no state, reads on from where it stood, and writes into the new topics.
 - Each fold begins with its share of the states: those of a partition's machines that are now in a partition of their
   own (division.py), at the watermark that they had.
 - What one job of the savepoint had written and another had not read yet is carried over (carry.py).
@@ -81,8 +81,8 @@ class Rescaler:
         for job in (FIRST, *self._folds()):
             if (saved := self.saved.queries.get(job)) is None:
                 continue
-            if job != FIRST:  # its state is laid out anew
-                saved = saved.model_copy(update={"shuffle_partitions": self._settings.shuffle_partitions})
+            # Each checkpoint is a new one.
+            saved = saved.model_copy(update={"shuffle_partitions": self._settings.shuffle_partitions})
             own = load_job_settings(JOBS[job], self.generation.changes(job))
             savepoints.check_fits(saved, self._own, own, self._topics, self._log)
 
@@ -108,8 +108,6 @@ class Rescaler:
             if saved := self.saved.queries.get(job):
                 report(f"dividing the state of {job}")
                 self._divide(saved, fold, spark)
-        report(f"copying the checkpoint of {FIRST}")
-        savepoints.fork(self.saved.queries[FIRST], self._copy_of(FIRST), self._own, self._topics)
         done = self.generation.model_copy(update={"state": "replaying", "starts": starts})
         write(self._settings.kafka_bootstrap, done)
         return done
@@ -135,9 +133,6 @@ class Rescaler:
         rows = [(shard, name, part) for shard, parts in divided.items() for name, part in parts.items()]
         target = f"{self._own.checkpoint_of(saved.job)}/{INITIAL}"
         spark.createDataFrame(rows, INITIAL_SCHEMA).coalesce(1).write.mode("overwrite").parquet(target)
-
-    def _copy_of(self, query: str) -> savepoints.Store:
-        return savepoints.store_of(self.saved.name, self._settings) / chain.folder_of(query)
 
 
 def divide(states: Mapping[int, Parts], opener: Opener, division: Division) -> dict[int, Parts]:

@@ -288,21 +288,13 @@ def restore(saved: Savepoint, settings: Settings, own_settings: BaseSettings | N
             f"savepoint {saved.name!r}: was taken while its job went on, and the broker keeps no markers that say what "
             "was written since; start a new generation from this one"
         )
-    copy, own = store_of(saved.name, settings) / FOLDER, _own(saved, topics)
-    if not same:
-        fork(saved, copy, settings, topics)
-        return
-    _put_checkpoint(saved, copy, settings, saved.run, own)
-    rewind.note_again(saved.job, saved, settings)
+    identity = saved.run if same else str(uuid.uuid4())
+    own = _own(saved, topics)
+    _put_checkpoint(saved, settings, identity, own)
+    if same:
+        rewind.note_again(saved.job, saved, settings)
     if not done:
-        _put_markers(saved, settings, saved.run, own, same=True)
-
-
-def fork(saved: Savepoint, copy: Store, settings: Settings, topics: TopicMap) -> None:
-    """Put the copy of a checkpoint in place in a generation that has written nothing, with an identity of its own."""
-    identity, own = str(uuid.uuid4()), _own(saved, topics)
-    _put_checkpoint(saved, copy, settings, identity, own)
-    _put_markers(saved, settings, identity, own, same=False)
+        _put_markers(saved, settings, identity, own, same=same)
 
 
 def _put_back(saved: Savepoint, settings: Settings) -> None:
@@ -315,11 +307,11 @@ def _put_back(saved: Savepoint, settings: Settings) -> None:
     rewind.put_back(saved.job, saved, store_of(saved.name, settings) / FOLDER, written, settings)
 
 
-def _put_checkpoint(saved: Savepoint, copy: Store, settings: Settings, identity: str, own: Mapping[str, str]) -> None:
-    target = Store.of(settings.checkpoint_of(saved.job))
+def _put_checkpoint(saved: Savepoint, settings: Settings, identity: str, own: Mapping[str, str]) -> None:
+    source, target = store_of(saved.name, settings) / FOLDER, Store.of(settings.checkpoint_of(saved.job))
     target.remove()
-    for name in copy.names():
-        content = copy.read(name)
+    for name in source.names():
+        content = source.read(name)
         if name.startswith("offsets/"):
             content = _at_beginning(content, own)
         elif name.startswith(OPERATOR):

@@ -164,7 +164,7 @@ def test_an_enrichment_reads_the_retries_of_its_own_generation_from_their_beginn
     store.write("checkpoint/offsets/7", f'v2\n{{}}{text}\nretry_events:{{"events.retry":{{"0":7}}}}'.encode())
     own, topics = settings.model_copy(update={"generation": "v2"}), JOBS.topics_in(load_topics(), "v2")
     savepoints.check_fits(enriching, own, None, topics, EnrichmentLog())
-    savepoints._put_checkpoint(enriching, store / "checkpoint", own, "run-2", savepoints._own(enriching, topics))
+    savepoints._put_checkpoint(enriching, own, "run-2", savepoints._own(enriching, topics))
     there = Store.of(own.checkpoint_of("enrichment"))
     assert there.read("offsets/7").decode() == f'v2\n{{}}{text}\nretry_events:{{"events.retry.v2":{{"0":0}}}}'
     assert there.read("metadata") == b'{"id":"run-2"}'
