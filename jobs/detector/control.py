@@ -13,7 +13,7 @@ from infra.contract.offsets import Partition
 from infra.contract.topics import Topic
 from infra.errors import UserError
 from jobs.detector.intake import check_control
-from jobs.detector.rules import Rule
+from jobs.detector.rules import Rule, is_pattern
 
 if TYPE_CHECKING:
     from jobs.detector.novelties import Novelty
@@ -120,8 +120,3 @@ def send(bootstrap: str, topic: Topic, control: Control, by: str) -> None:
     machine = control["machine"]
     partitions = range(topic.partitions) if is_pattern(machine) else (BY_KEY,)
     write_now(bootstrap, topic.name, machine, orjson.dumps(control), partitions)
-
-
-def is_pattern(machine: str) -> bool:
-    """Whether this is a glob, not a machine's name."""
-    return any(mark in machine for mark in "*?[")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from infra.contract.sharding import Mine
 from jobs.detector.apply_control import ControlApplier
 from jobs.detector.budget import AlarmBudget
 from jobs.detector.model.arrays import Ints, of_prefix, with_prefix
@@ -55,6 +56,7 @@ class Detector:
         self.silence_tracker = SilenceTracker(inputs, saved)
         self.new_entity_tracker = NewEntityTracker(inputs, saved)
         self._row_trackers = (self.series_tracker, self.machine_tracker)
+        self._trackers: tuple[Tracker, ...] = (*self._row_trackers, self.silence_tracker, self.new_entity_tracker)
         self._reader = ObservationReader(self.machines, self.series, self.model)
         self._controls = ControlApplier(inputs, self._row_trackers, self.silence_tracker, self.new_entity_tracker)
 
@@ -62,8 +64,8 @@ class Detector:
         """The constructor's argument."""
         arrays = self.model.dump() | with_prefix(MACHINE_MODEL, self.machine_model.dump())
         known = (self.machines, self.series, self.seen_before, self.budget)
-        parts = (*known, *self._row_trackers, self.silence_tracker, self.new_entity_tracker)
-        return joined(Saved({"overrides": self.overrides.packed()}, arrays), *(part.saved() for part in parts))
+        parts = [*(part.saved() for part in known), *(tracker.saved() for tracker in self._trackers)]
+        return joined(Saved({"overrides": self.overrides.packed()}, arrays), *parts)
 
     def apply_control(self, control: Record, window: int) -> list[Novelty]:
         """Do what an operator says, before `window` takes its step."""
@@ -88,6 +90,21 @@ class Detector:
     def next_gone(self, window: int) -> int:
         """The first window after this one in which a machine is gone if nothing comes."""
         return self.silence_tracker.next_gone(window)
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines that aren't `mine`: a machine or workload goes by its name, which is its key.
+
+        What isn't a machine's stays: since when the shard has been there, what has been alerted of its classes of
+        series, and the hashes of names seen before, of which nobody will ask for others than its own.
+        """
+        theirs = {
+            one["id"] for tracker in self._trackers for one in tracker.open_novelties() if not mine(one["machine"])
+        }
+        for tracker in self._trackers:
+            tracker.discard(theirs)
+        self.overrides.retain_rules(mine)
+        machines = np.array([mine(name) for name in self.machines.names], np.bool_)
+        self._retain(np.flatnonzero(machines[self.series.machine]), np.flatnonzero(machines))
 
     def _see_machines(self, window: int, records: Sequence[Record]) -> tuple[Ints, list[Novelty]]:
         """The machines of this window (numbers, ascending), and what that they are seen starts and ends."""
@@ -124,8 +141,7 @@ class Detector:
         if not len(machines):
             return []
         names = {self.machines.names[machine] for machine in machines.tolist()}
-        trackers: tuple[Tracker, ...] = (*self._row_trackers, self.silence_tracker, self.new_entity_tracker)
-        ended = end_novelties(trackers, lambda one: one["machine"] in names, self.settings.end_of(window), why)
+        ended = end_novelties(self._trackers, lambda one: one["machine"] in names, self.settings.end_of(window), why)
         self.machines.drop(machines)
         return ended
 

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from pydantic_settings import BaseSettings
 
+from infra.contract.sharding import Mine
 from infra.contract.topics import TopicMap
 from infra.contract.versions import version_header
 from jobs.detector.queryable import StateQuestion
@@ -50,6 +51,10 @@ class DetectorShard:
     def dump(self) -> Parts:
         """The state as parts."""
         return self.shard.dump()
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`."""
+        self.shard.retain(mine)
 
 
 def _questions(own: BaseSettings | None) -> tuple[Question, ...]:

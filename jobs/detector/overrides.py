@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from infra.contract.sharding import Mine
 from jobs.detector.novelties import Novelty
-from jobs.detector.rules import Rule
+from jobs.detector.rules import Rule, is_pattern
 
 MARGIN = 0.1  # what was called normal is so a little beyond the value itself: by this part of its deviation
 
@@ -74,6 +75,10 @@ class OperatorOverrides:
         """These machines are no longer silent."""
         if self.excused:
             self.excused.difference_update(present)
+
+    def retain_rules(self, mine: Mine) -> None:
+        """Only the rules about patterns of machines, and those about one that is `mine`, are left."""
+        self.rules = {name: rule for name, rule in self.rules.items() if is_pattern(rule.machine) or mine(rule.machine)}
 
     def renumber_machines(self, place: Mapping[int, int]) -> None:
         """Machines have new numbers, or are gone."""

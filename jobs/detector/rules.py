@@ -11,6 +11,11 @@ if TYPE_CHECKING:  # the mathematics behind it takes memory, which readers of ru
     from jobs.detector.novelties import Novelty
 
 
+def is_pattern(machine: str) -> bool:
+    """Whether this is a glob, not a machine's name."""
+    return any(mark in machine for mark in "*?[")
+
+
 class Rule(BaseModel):
     """Suppresses the novelties that meet all that is given. Patterns are shell globs."""
 

@@ -14,10 +14,12 @@ import structlog
 from numpy.typing import NDArray
 
 from infra.contract.dead_letters import InvalidRecordError
+from infra.contract.sharding import Mine, shard_key
 from jobs.detector.detector import Detector
 from jobs.detector.intake import check_control, check_controlled, check_statistics, check_window
 from jobs.detector.model.arrays import Columns, Ints
 from jobs.detector.novelties import Novelty
+from jobs.detector.rules import is_pattern
 from jobs.detector.saved_state import NOTHING, Saved, joined
 from jobs.detector.settings import DetectorSettings
 from jobs.runtime.intake import LATE, parse, watermark_in
@@ -63,6 +65,11 @@ class Shard:
         }
         own = Saved({"window": self.window, "closed": self.closed}, waiting)
         return pack(*joined(own, self.detector.saved()))
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`, and what waits of them or for them alone."""
+        self.detector.retain(mine)
+        self.pending = [raw for raw in self.pending if _concerns(orjson.loads(raw), mine)]
 
     @property
     def watermark(self) -> int:
@@ -183,6 +190,14 @@ def _can_be_used(raw: bytes) -> bool:
         _log.warning("control event dropped", reason=error.reason, control=control)
         return False
     return True
+
+
+def _concerns(record: Record, mine: Mine) -> bool:
+    """Whether a record that waits says something of machines that are `mine`, or of all that meet a pattern."""
+    if "control" not in record:
+        return mine(shard_key(record["machine"], record.get("inventory")))
+    machine = record["control"]["machine"]
+    return is_pattern(machine) or mine(machine)
 
 
 def _split(raw: NDArray[np.uint8], lengths: Ints) -> list[bytes]:

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from infra.contract.dead_letters import InvalidRecordError, Source
+from infra.errors import UserError
 from jobs.incidents.incident import Incident, Record
 from jobs.incidents.intake import PHASES, check_novelty
 from jobs.incidents.member import GONE, Member
@@ -37,10 +38,14 @@ class Incidents:
     """The incidents that are open, the novelties that wait, and how far each partition has come."""
 
     def __init__(self, partitions: int, state: Parts | None = None) -> None:
+        """Of a state with fewer partitions each is divided into several, which go on from its watermark.
+
+        Raises UserError if the state is of another version, or of partitions that these don't come from.
+        """
         packed: Record = {"watermarks": [0] * partitions, "waiting": [], "open": []}
         if state:
             packed = check_names(unpack(state)[0], packed, "incidents")
-        self.watermarks: list[int] = packed["watermarks"]
+        self.watermarks = _of_partitions(packed["watermarks"], partitions)
         self.waiting: list[tuple[int, Record]] = [(shard, novelty) for shard, novelty in packed["waiting"]]
         self.open = [Incident.unpacked(incident) for incident in packed["open"]]  # oldest first
 
@@ -125,6 +130,17 @@ class Incidents:
             oldest.absorb(other)
             self.open.remove(other)
         return oldest, not takers, others
+
+
+def _of_partitions(watermarks: list[int], partitions: int) -> list[int]:
+    """The watermark of each of so many partitions: partition p of n was divided into p, p + n, p + 2n, and so on."""
+    times, rest = divmod(partitions, len(watermarks))
+    if rest:
+        raise UserError(
+            f"incidents: its checkpoint is of {len(watermarks)} partitions of novelties, now there are "
+            f"{partitions}: let the topic have as many as before, or a multiple of that"
+        )
+    return watermarks * times
 
 
 def _place_in_time(one: tuple[int, Record]) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from functools import partial
 import orjson
 from pydantic_settings import BaseSettings
 
+from infra.contract.sharding import Mine
 from infra.contract.topics import TopicMap
 from infra.contract.versions import version_header
 from jobs.incidents.fold import Incidents
@@ -33,6 +34,9 @@ class IncidentsShard:
     def dump(self) -> Parts:
         """The state as parts."""
         return self.incidents.dump()
+
+    def retain(self, mine: Mine) -> None:
+        """It is the shard of all partitions, and is never divided: all machines are its own."""
 
 
 FOLD = Fold(_opener, whole_topic=True)

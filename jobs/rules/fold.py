@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from infra.contract.sharding import Mine, shard_key
 from jobs.rules.intake import Asked, Intake, Moment, Moments
 from jobs.rules.rule import Finding, Observation, Record, Rule, Tracker
 from jobs.runtime.packed_state import Parts, pack, unpack
@@ -125,6 +126,14 @@ class RuleFold:
 
     def _fingerprints(self) -> dict[str, str]:
         return {id_: rule.fingerprint for id_, rule in self.rules.items()}
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`. The key follows from what the newest event says of a machine."""
+        newest = {name: one.inventory for name, one in self.machines.items()}
+        newest |= {moment.machine: moment.inventory for moment in sorted(self.waiting)}
+        kept = {name for name, inventory in newest.items() if mine(shard_key(name, orjson.loads(inventory)))}
+        self.waiting = {moment: asked for moment, asked in self.waiting.items() if moment.machine in kept}
+        self.machines = {name: machine for name, machine in self.machines.items() if name in kept}
 
     def dump(self) -> Parts:
         """The state as parts."""

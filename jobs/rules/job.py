@@ -6,6 +6,7 @@ from functools import partial
 import orjson
 from pydantic_settings import BaseSettings
 
+from infra.contract.sharding import Mine
 from infra.contract.topics import TopicMap
 from infra.contract.versions import version_header
 from jobs.rules.fold import RuleFold
@@ -41,6 +42,10 @@ class RulesShard:
     def dump(self) -> Parts:
         """The state as parts."""
         return self.fold.dump()
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`."""
+        self.fold.retain(mine)
 
 
 FOLD = Fold(_opener)

@@ -15,6 +15,7 @@ import orjson
 from infra.contract import dead_letters
 from infra.contract.dead_letters import InvalidRecordError, Source, dead_letter
 from infra.contract.offsets import Partition
+from infra.contract.sharding import Mine
 from infra.contract.watermarks import watermark_value
 from jobs.runtime.packed_state import Parts
 
@@ -133,6 +134,12 @@ class ShardState(Protocol):
 
     def dump(self) -> Parts:
         """The state as parts. What has not changed since it was opened or dumped is best the same object."""
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`, as though their records had never come.
+
+        What is for all machines stays. So one shard is divided into several: each opens what it has dumped.
+        """
 
 
 # Opens the state that another one dumped, or the empty state of a new shard.

@@ -47,9 +47,11 @@ class Examples:
     def retain(self, place: Mapping[int, int]) -> None:
         """Only these series are left, under new numbers: old -> new."""
         self.newest = {place[series]: line for series, line in self.newest.items() if series in place}
-        self.waiting = {
-            start: {place[series]: first for series, first in lines.items()} for start, lines in self.waiting.items()
+        waiting = {
+            start: {place[series]: first for series, first in lines.items() if series in place}
+            for start, lines in self.waiting.items()
         }
+        self.waiting = {start: lines for start, lines in waiting.items() if lines}
         self._packed = None
 
     def packed(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ three of their series for example. A series beyond the limit is one that is new 
 that depends on the order of the log alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -84,6 +84,15 @@ class Refused:
     def _add_example(examples: list[str], name: str) -> None:
         if len(examples) < EXAMPLES and name not in examples:
             examples.append(name)
+
+    def retain(self, is_kept: Callable[[str], bool]) -> None:
+        """Only what was left out of these machines stays; what has no machine is of the one that is its first example.
+
+        So of several shards that one is divided into, one accounts for it.
+        """
+        self.places = {
+            place: left_out for place, left_out in self.places.items() if is_kept(place.machine or left_out.examples[0])
+        }
 
     def take(self, end: int, pane: int) -> Iterator[tuple[Place, LeftOut]]:
         """Take what was left out in the panes, of `pane` ns, that have ended by `end`; in a fixed order."""

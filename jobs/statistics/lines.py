@@ -47,6 +47,11 @@ class Lines(NamedTuple):
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Lines(self.series[at], self.times[at], self.severities[at], [self.texts[one] for one in at.tolist()])
 
+    def of_series(self, kept: Ints) -> "Lines":
+        """The lines of these series, ascending; the new numbers of the series are their places among them."""
+        found = self.take(np.isin(self.series, kept))
+        return found._replace(series=np.searchsorted(kept, found.series))
+
     def ordered(self) -> "Lines":
         """By time and text: an order that depends on their content alone."""
         times = self.times.tolist()
@@ -88,9 +93,11 @@ class WaitingLines:
         return [part.series for parts in self._parts.values() for part in parts]
 
     def retain(self, kept: Ints) -> None:
-        """Only these series are left, ascending, those of the lines among them; new numbers are their places in it."""
-        for parts in self._parts.values():
-            parts[:] = [part._replace(series=np.searchsorted(kept, part.series)) for part in parts]
+        """Only the lines of these series are left, ascending; their new numbers are their places in it."""
+        for start in list(self._parts):
+            parts = [part.of_series(kept) for part in self._parts.pop(start)]
+            if left := [part for part in parts if part.texts]:
+                self._parts[start] = left
 
     def packed(self) -> dict[str, NDArray[Any]]:
         """As columns, which are there if no line waits, too: their names are the state's layout."""

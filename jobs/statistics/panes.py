@@ -1,7 +1,7 @@
 """What a shard keeps of closed panes until the larger windows that hold them are complete."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import orjson
 from numpy.typing import NDArray
 
 from jobs.statistics.histograms import Spread, merged
+from jobs.statistics.renumber import of_series
 from jobs.statistics.rows import Rows
 
 
@@ -40,6 +41,11 @@ def add_fact(facts: Facts, machine: str, fact: Fact) -> None:
     """Take what another record or pane says of a machine."""
     known = facts.get(machine)
     facts[machine] = known.with_(fact) if known else fact
+
+
+def facts_of(facts: Facts, is_kept: Callable[[str], bool]) -> Facts:
+    """What is known of these machines."""
+    return {machine: fact for machine, fact in facts.items() if is_kept(machine)}
 
 
 class Inventories:
@@ -166,10 +172,16 @@ class Panes:
     def retain(self, kept: NDArray[np.int64]) -> None:
         """Only these series are left, ascending; their new numbers are their places in it."""
         for size, panes in self.kept.items():
-            self.kept[size] = [_renumbered(pane, kept) for pane in panes]
+            found = [_of_series(pane, kept) for pane in panes]
+            self.kept[size] = [pane for pane in found if len(pane.rows)]
+
+    def retain_machines(self, is_kept: Callable[[str], bool]) -> None:
+        """Only the facts of these machines are left."""
+        for size, panes in self.kept.items():
+            self.kept[size] = [replace(pane, facts=facts_of(pane.facts, is_kept)) for pane in panes]
 
 
-def _renumbered(pane: Pane, kept: NDArray[np.int64]) -> Pane:
+def _of_series(pane: Pane, kept: NDArray[np.int64]) -> Pane:
     place = {old: new for new, old in enumerate(kept.tolist())}
-    rows = replace(pane.rows, series=np.searchsorted(kept, pane.rows.series))
-    return replace(pane, rows=rows, spreads={place[series]: spread for series, spread in pane.spreads.items()})
+    spreads = {place[series]: spread for series, spread in pane.spreads.items() if series in place}
+    return replace(pane, rows=of_series(pane.rows, kept), spreads=spreads)

@@ -66,9 +66,12 @@ class Rows:
 
     def by_series(self) -> "Rows":
         """Ordered by series; rows of one series keep their order."""
-        order = np.argsort(self.series, kind="stable")
-        runs = rows_of_runs(starts_of(self.length)[order], self.length[order])
-        return self._plain_at(order, self.value[runs], self.weight[runs])
+        return self.take(np.argsort(self.series, kind="stable"))
+
+    def take(self, rows: Ints) -> "Rows":
+        """These rows, in this order."""
+        runs = rows_of_runs(starts_of(self.length)[rows], self.length[rows])
+        return self._plain_at(rows, self.value[runs], self.weight[runs])
 
     def _plain_at(self, rows: Ints | slice, value: Floats, weight: Ints) -> "Rows":
         return Rows(**{name: getattr(self, name)[rows] for name in _PLAIN}, value=value, weight=weight)

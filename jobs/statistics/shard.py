@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from infra.contract.sharding import Mine
 from infra.contract.versions import version_header
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import Input, Output
@@ -78,6 +79,10 @@ class Shard:
     def dump(self) -> Parts:
         """The state as parts."""
         return self.state.packed()
+
+    def retain(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`."""
+        self.state.retain_machines(mine)
 
 
 def _place_in_log(output: Output) -> tuple[int, str, bytes]:

@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from infra.contract.sharding import Mine, shard_key
 from infra.errors import UserError
 from jobs.runtime.packed_state import Header, Packed, Parts, pack, still_packed
 from jobs.statistics.catalogue import UNLIMITED, Catalogue, Series
@@ -15,10 +17,11 @@ from jobs.statistics.examples import Examples
 from jobs.statistics.histograms import Spread
 from jobs.statistics.limits import Limits, Refused
 from jobs.statistics.lines import WaitingLines
-from jobs.statistics.panes import Facts, Inventories, Pane, Panes
+from jobs.statistics.panes import Facts, Inventories, Pane, Panes, add_fact, facts_of
 from jobs.statistics.parameters import Parameters
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
+from jobs.statistics.renumber import of_series
 from jobs.statistics.rows import Rows
 from jobs.statistics.settings import Windows
 from jobs.statistics.windows.kind import Arrays
@@ -173,13 +176,12 @@ class State:
         return np.concatenate([*columns, np.array([series for series, _, _ in self.waiting], np.int64)])
 
     def retain(self, kept: Ints) -> None:
-        """Drop all series but these, which must include those held."""
+        """Drop all series but these, and what is held of the others."""
         self.catalogue = self.catalogue.retaining(kept)
         place = {old: new for new, old in enumerate(kept.tolist())}
-        self.points = {
-            start: replace(one, series=np.searchsorted(kept, one.series)) for start, one in self.points.items()
-        }
-        self.waiting = [(place[series], time, spread) for series, time, spread in self.waiting]
+        points = {start: of_series(one, kept) for start, one in self.points.items()}
+        self.points = {start: one for start, one in points.items() if len(one)}
+        self.waiting = [(place[series], time, spread) for series, time, spread in self.waiting if series in place]
         self.totals = {place[series]: spread for series, spread in self.totals.items() if series in place}
         self.examples.retain(place)
         self.parameters.retain(kept)
@@ -188,7 +190,33 @@ class State:
         for window in self.open:
             window.retain(kept)
         machines = set(self.catalogue.machines)
-        self.latest = {machine: fact for machine, fact in self.latest.items() if machine in machines}
+        self.latest = facts_of(self.latest, machines.__contains__)
+
+    def retain_machines(self, mine: Mine) -> None:
+        """Forget the machines whose key isn't `mine`, as though nothing of them had ever come.
+
+        The key follows from what the newest event says of a machine: so do the places of those that are to come.
+        """
+        newest = self._newest_facts()
+
+        @cache
+        def is_mine(machine: str) -> bool:
+            return mine(shard_key(machine, newest[machine].inventory if machine in newest else None))
+
+        machines = np.array([is_mine(one) for one in self.catalogue.machines], np.bool_)
+        self.retain(np.flatnonzero(machines[self.catalogue.machine_of]))
+        self.panes.retain_machines(is_mine)
+        self.refused.retain(is_mine)
+        for start in list(self.facts):
+            if left := facts_of(self.facts.pop(start), is_mine):
+                self.facts[start] = left
+
+    def _newest_facts(self) -> Facts:
+        found = dict(self.latest)
+        for of_pane in self.facts.values():
+            for machine, fact in of_pane.items():
+                add_fact(found, machine, fact)
+        return found
 
 
 def _needed(windows: Windows) -> dict[int, int]:

@@ -120,7 +120,7 @@ class KnownMachines:
         self.inventories = [self.inventories[number] for number in place]
         for name in _ARRAYS:
             setattr(self, name, getattr(self, name)[machines])
-        self.retired_at = {place[machine]: time for machine, time in self.retired_at.items()}
+        self.retired_at = {place[machine]: time for machine, time in self.retired_at.items() if machine in place}
         self._index()
         self._census = None
 

@@ -10,17 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from infra.contract.inventory import WORKLOAD
+from infra.contract.sharding import shard_key
 
 Record = Mapping[str, Any]
 Label = tuple[str, str]  # kind and series
 
 LABELS = ("kind", "series", "name", "unit", "example")
-
-
-def workload_of(record: Record) -> str | None:
-    """The workload that a record's machine is a member of, if it is of any."""
-    return (record.get("inventory") or {}).get(WORKLOAD) or None
 
 
 def by_workload(records: Sequence[Record]) -> tuple[list[Record], set[str]]:
@@ -31,11 +26,11 @@ def by_workload(records: Sequence[Record]) -> tuple[list[Record], set[str]]:
     members: dict[str, list[Record]] = {}
     found: list[Record] = []
     for record in records:
-        workload = workload_of(record)
-        if workload is None or workload == record["machine"]:
+        judged = shard_key(record["machine"], record.get("inventory"))
+        if judged == record["machine"]:
             found.append(record)
         else:
-            members.setdefault(workload, []).append(record)
+            members.setdefault(judged, []).append(record)
     found += [_of_members(name, members[name]) for name in sorted(members)]
     return found, {record["machine"] for of_one in members.values() for record in of_one}
 

@@ -7,7 +7,7 @@ depend on how the log is cut.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from jobs.statistics.emit import WindowResult
 from jobs.statistics.panes import Facts, Panes, PaneSizes
 from jobs.statistics.points import Points
 from jobs.statistics.quantiles import Ints
+from jobs.statistics.renumber import of_series
 from jobs.statistics.rows import NANO
 from jobs.statistics.sessions import Sessions
 
@@ -145,5 +146,5 @@ class RowsState(WindowState, Generic[Columns]):
             self.rows = self.columns(**columns)
 
     def retain(self, kept: Ints) -> None:
-        """Number the series of the rows anew."""
-        self.rows = replace(self.rows, series=np.searchsorted(kept, self.rows.series))
+        """Only the rows of these series are left, under their new numbers."""
+        self.rows = of_series(self.rows, kept)

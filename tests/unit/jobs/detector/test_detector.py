@@ -5,7 +5,9 @@ import pytest
 
 from infra.contract.columnar import to_columns
 from jobs.detector.budget import STEP
+from jobs.detector.control import allow, not_anomalous, reset, retire, suppress
 from jobs.detector.detector import EVICT_EVERY, Detector
+from jobs.detector.rules import Rule
 from jobs.detector.saved_state import NOTHING
 from jobs.detector.settings import DetectorSettings
 
@@ -98,3 +100,37 @@ def test_a_metric_that_is_noise_raises_its_own_threshold_and_no_other() -> None:
     assert surcharge[:3].max() <= STEP
     assert sum(window >= FIRST + 375 for window in noisy) < sum(window < FIRST + 125 for window in noisy)
     assert alerts[-1] == (last, "cpu")
+
+
+SILENCE = {"verdict": "silence", "kind": "machine", "observed": 40.0}
+SURPRISE = {"verdict": "anomaly", "kind": "metric", "series": "cpu", "observed": 90.0, "expected": 50.0}
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        *(
+            not_anomalous({"id": "x", "machine": "vm-9", "text": "t", "time_unix_nano": 0, **about})
+            for about in (SILENCE, SURPRISE, {**SURPRISE, "kind": "machine"})
+        ),
+        reset("*", "vm-9"),
+        retire("vm-9", 1),
+        allow("unknown"),
+    ],
+)
+def test_what_is_said_of_a_machine_that_is_not_there_changes_nothing(control: dict[str, object]) -> None:
+    detector = run(range(FIRST + 1, FIRST + 50), range(0))
+    before = detector.saved()
+    assert detector.apply_control(control, FIRST + 50) == []
+    after = detector.saved()
+    assert after.header == before.header
+    assert all(np.array_equal(after.arrays[name], column) for name, column in before.arrays.items())
+
+
+def test_a_rule_about_a_machine_that_is_not_there_only_waits_for_it() -> None:
+    detector, rule = run(range(FIRST + 1, FIRST + 50), range(0), last=10.0), Rule(machine="vm-9")
+    assert detector.apply_control(suppress(rule), FIRST + 50) == []
+    assert list(detector.overrides.rules.values()) == [rule]
+    novelties = detector.step(FIRST + 50, [record("vm-1", {"cpu": 500.0, "disk": 10.0})])
+    assert [(one["machine"], one["series"]) for one in novelties] == [("vm-1", "cpu")]
+    assert detector.step(FIRST + 51, [record("vm-9", {"cpu": 50.0})]) == []

@@ -280,3 +280,37 @@ def test_a_silence_that_ends_as_gone_changes_its_incident_and_begins_none():
     records = emitted(*silent, *gone)
     assert lives(records) == [["start", "update", "end"]]
     assert [record["verdicts"] for record in records] == [["silence"], ["gone"], ["gone"]]
+
+
+def grown(partition, record):
+    """Where a record of one of two partitions is when there are four: a novelty by its machine, a watermark in both."""
+    if b'"machine"' not in record:
+        return [partition, partition + PARTITIONS]
+    return [partition + PARTITIONS * (sum(orjson.loads(record)["machine"].encode()) // PARTITIONS % 2)]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32).map(random.Random), st.data())
+def test_incidents_go_on_when_each_partition_has_become_two(rng, chosen):
+    """But for what they say of causes: by how many machines there are, as far as each partition has told."""
+    records = log_of(*story(rng))
+    cut = chosen.draw(st.integers(0, len(records)))
+    state, _ = fold(None, records[:cut], PARTITIONS)
+    expected = fold(state, records[cut:], PARTITIONS)[1]
+    after = [(partition, value) for old, value in records[cut:] for partition in grown(old, value)]
+    found = fold(state, after, 2 * PARTITIONS)[1]
+    for record in (*found, *expected):
+        del record["causes"], record["text"]
+    assert found == expected
+
+
+def test_each_new_partition_goes_on_from_the_watermark_of_the_one_that_it_was_a_part_of():
+    state, _ = fold(None, [(0, watermark(100)), (1, watermark(200))], 2)
+    assert Incidents(6, state).watermarks == [101, 201, 101, 201, 101, 201]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_partitions_that_a_state_was_not_divided_into_are_refused(partitions):
+    state, _ = fold(None, [], 2)
+    with pytest.raises(UserError, match=f"of 2 partitions of novelties, now there are {partitions}"):
+        Incidents(partitions, state)

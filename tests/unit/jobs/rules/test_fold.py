@@ -1,11 +1,13 @@
 import random
 from itertools import groupby
 
+import orjson
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from infra.contract.sharding import shard_key
 from jobs.rules.rule import SECOND
-from tests.unit.jobs.folds import cuts_of, data, fed
+from tests.unit.jobs.folds import HALVES, cuts_of, data, fed, half_of, halves
 from tests.unit.jobs.rules.logs import (
     absence,
     alerts,
@@ -109,3 +111,45 @@ def test_a_rule_that_is_changed_starts_anew_and_the_others_go_on():
     found = later.feed(log_of([record(point(5, 30)), record(line(6, "B")), watermark(10)]))
     assert [output.key for output in data(found)] == ["vm-1"]
     assert b'"rule":"then"' in found[0].value
+
+
+WORKLOADS = {"vm-2": "statefulset/shop/db"}  # whose half isn't the one of the member's own name
+
+
+def with_workloads(values):
+    """The same story; one of its machines is a member of a workload."""
+    for value in map(orjson.loads, values):
+        if workload := WORKLOADS.get(value.get("machine")):
+            value["inventory"]["workload"] = workload
+        yield orjson.dumps(value)
+
+
+def of_half(values, half):
+    """The records of one half, and all watermarks."""
+    for value in values:
+        found = orjson.loads(value)
+        if "machine" not in found or half_of(shard_key(found["machine"], found["inventory"])) == half:
+            yield value
+
+
+@settings(max_examples=40, phases=NO_SHRINKING)
+@given(st.integers(0, 2**32).map(random.Random), st.data())
+def test_each_half_of_a_divided_shard_goes_on_as_though_it_had_never_been_more(rng, chosen):
+    values = list(with_workloads(story(rng)))
+    cut, fold = chosen.draw(st.integers(0, len(values))), opener(*RULES, ttl=TTL)
+    before, after = values[:cut], values[cut:]
+    undivided = fold(fed(fold, log_of(before))[0])
+    states, found = halves(fold, undivided.dump()), []
+    for half, state in zip(HALVES, states, strict=True):
+        assert state == fed(fold, log_of(list(of_half(before, half))))[0]
+        found += data(fold(state).feed(log_of(list(of_half(after, half)))))
+    assert sorted(one.value for one in found) == sorted(one.value for one in data(undivided.feed(log_of(after))))
+
+
+def test_a_half_does_not_hold_the_names_of_the_others():
+    values = list(with_workloads(story(random.Random(3))))
+    values += with_workloads([record(line(1600, "A"), machine=f"vm-{n}") for n in (1, 2, 3)])
+    first, second = (b"".join(one.values()) for one in halves(opener(*RULES), fed(opener(*RULES), log_of(values))[0]))
+    names = (b"vm-1", b"vm-2", b"vm-3")
+    assert [name in first for name in names] == [True, False, False]
+    assert [name in second for name in names] == [False, True, True]
