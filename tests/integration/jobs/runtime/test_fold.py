@@ -10,7 +10,8 @@ import orjson
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.runtime.fold import fold_partitions
+from jobs.runtime.checkpoint import INITIAL, Checkpoint
+from jobs.runtime.fold import INITIAL_SCHEMA, fold_partitions
 from jobs.runtime.packed_state import pack, unpack
 from jobs.runtime.queryable import Question, Questions
 from jobs.runtime.shard_state import Output
@@ -60,12 +61,12 @@ def run(spark, tmp_path):
         rows = [("events", shard, n, str(n * (shard + 1)), TIME, []) for n in range(begin, end) for shard in SHARDS]
         spark.createDataFrame(rows, ROWS).coalesce(1).write.json(str(tmp_path / f"in/{begin:03d}"))
 
-    def through(checkpoint, caches=of_this_worker, ended=lambda query: None, written=NOTHING):
+    def through(checkpoint, caches=of_this_worker, ended=lambda query: None, written=NOTHING, initial=None):
         stream = spark.readStream.format("json").name("events").schema(ROWS).option("maxFilesPerTrigger", 1)
         kafka = stream.load(str(tmp_path / "in/*")).withColumn("value", F.col("value").cast("binary"))
         rows = []
         query = (
-            fold_partitions(kafka, RunningSum, caches, written)
+            fold_partitions(kafka, RunningSum, caches, written, initial)
             .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.orderBy("time_unix_nano").collect()))
             .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)
@@ -140,3 +141,26 @@ def test_a_query_that_is_put_back_reads_again_and_tells_only_what_it_had_not_tol
         SHARDS[0]: sums(SHARDS[0], 60, 65),
         SHARDS[1]: sums(SHARDS[1], 52, 65),
     }
+
+
+def test_a_new_query_begins_with_states_from_elsewhere_and_needs_them_once(run, spark, tmp_path):
+    feed, through = run
+    checkpoint = Checkpoint(spark, str(tmp_path / "checkpoint"))
+    assert checkpoint.initial() is None
+    states = {SHARDS[0]: pack({"sum": 1_000}, {"from -1": np.arange(3)}), 9: pack({"sum": 7}, {})}
+    rows = [(shard, name, part) for shard, parts in states.items() for name, part in parts.items()]
+    spark.createDataFrame(rows, INITIAL_SCHEMA).write.parquet(f"{checkpoint.path}/{INITIAL}")
+    for begin, end in ((0, 5), (5, 8)):
+        feed(begin, end)
+    begun = through(checkpoint.path, initial=checkpoint.initial())
+    assert begun == {
+        SHARDS[0]: [1_000 + one for one in sums(SHARDS[0], 0, 8)],
+        SHARDS[1]: sums(SHARDS[1], 0, 8),
+    }
+    found = {shard: unpack(state)[0]["sum"] for shard, state in shards(spark, checkpoint.path).items()}
+    assert found == {SHARDS[0]: begun[SHARDS[0]][-1], SHARDS[1]: begun[SHARDS[1]][-1], 9: 7}
+
+    assert checkpoint.initial() is None  # a batch is done
+    assert not (tmp_path / "checkpoint" / INITIAL).exists()
+    feed(8, 10)
+    assert through(checkpoint.path, always_elsewhere)[SHARDS[0]] == [1_000 + one for one in sums(SHARDS[0], 8, 10)]
