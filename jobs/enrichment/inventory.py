@@ -156,8 +156,9 @@ def parse_fact(value: bytes | None, received_ms: int) -> tuple[str, Fact]:
 
 
 def _text(name: str, value: Any) -> str | None:
+    """A fact; None if nothing is said, as by an empty text: machines without a workload are no workload together."""
     if value is None or (isinstance(value, str) and len(value) <= FACT_CHARACTERS):
-        return value
+        return value or None
     raise ValueError(f"{name}: a text of at most {FACT_CHARACTERS} characters is needed")
 
 

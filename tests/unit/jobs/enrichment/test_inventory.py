@@ -21,3 +21,8 @@ def test_what_was_corrected_and_is_said_again_is_no_repetition():
 def test_of_facts_that_began_together_the_last_one_comes_first():
     facts = [fact(site="a"), fact(site="b", valid_from_unix_nano=20), fact(site="c")]
     assert [one["site"] for one in newest_first(facts)] == ["b", "c", "a"]
+
+
+def test_an_empty_text_says_nothing():
+    found = fact(workload="", site="lab")
+    assert (found["workload"], found["site"]) == (None, "lab")
