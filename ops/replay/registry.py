@@ -52,7 +52,7 @@ class Generation(BaseModel):
     jobs: Annotated[tuple[Annotated[str, AfterValidator(_known_job)], ...], Field(min_length=1)]
     begin: str = "earliest"  # as given
     until: str = "follow"
-    begin_ms: int | None = None  # of a time
+    begin_ms: int | None = None  # of a time; of a rescaled one, since when it has all that its base has
     source: Literal["kafka", "delta"] = "kafka"
     settings: dict[str, str] = {}  # `job.setting` -> value, as text
     # The commit whose code it runs.

@@ -75,7 +75,10 @@ class Rescaler:
             wanted.name, FIRST, begin, base=saved.generation, platform=wanted.platform, image=wanted.image
         )
         planned = plan(request, self._settings, registry, self._log, saved.queries[FIRST].offsets)
-        return planned.model_copy(update={"partitions": wanted.partitions, "state": "restoring"})
+        # What is later is in both generations: from then on `kappa replay diff` compares them.
+        begin_ms = max(self._log.times(saved.ends).values(), default=0) + 1
+        changes = {"partitions": wanted.partitions, "begin_ms": begin_ms, "state": "restoring"}
+        return planned.model_copy(update=changes)
 
     def _check_fits(self) -> None:
         for job in (FIRST, *self._folds()):

@@ -9,7 +9,8 @@ import pytest
 from infra.contract.columnar import to_rows
 from infra.contract.sharding import shard_key
 from infra.errors import UserError
-from ops.replay.registry import Registry
+from ops.replay import diff
+from ops.replay.registry import Generation, Registry
 from ops.rescale.rescale import Rescaler, Rescaling
 from ops.savepoints import chain as sets
 from ops.savepoints.saved import ChainSavepoint
@@ -75,6 +76,16 @@ def test_more_partitions_say_the_same_of_each_machine(small_chain: SmallChain, s
         if topic != "incidents":
             assert {one.place.partition for one in found} == set(range(PARTITIONS))
             assert_each_machine_in_one_partition(found)
+    assert_diff_shows_only_what_is_a_shards(small_chain, wide, made)
+
+
+def assert_diff_shows_only_what_is_a_shards(live: SmallChain, wide: SmallChain, made: Generation) -> None:
+    """`kappa replay diff live wide` compares what both have, and finds no more than the numbers of shards' machines."""
+    topics = diff.differing_topics(live.topics, wide.topics, JOBS)
+    found = diff.diff(topics, diff.reader(live.settings.kafka_bootstrap), made.begin_ms or 0)
+    assert all(one == other > 0 for one, other in found.compared.values() if one), found.compared
+    assert found.compared["statistics"][0] > 50
+    assert {name for one in found.differences for name in one.fields} <= {"peers", "causes", "text"}
 
 
 def by_machine(records: list[Record]) -> Counter[tuple[str, bytes]]:
