@@ -84,7 +84,7 @@ def assert_diff_shows_only_what_is_a_shards(live: SmallChain, wide: SmallChain, 
     topics = diff.differing_topics(live.topics, wide.topics, JOBS)
     found = diff.diff(topics, diff.reader(live.settings.kafka_bootstrap), made.begin_ms or 0)
     assert all(one == other > 0 for one, other in found.compared.values() if one), found.compared
-    assert found.compared["statistics"][0] > 50
+    assert found.compared["statistics"][0] > 20
     assert {name for one in found.differences for name in one.fields} <= {"peers", "causes", "text"}
 
 
