@@ -72,11 +72,12 @@ def read_records(
     What is no JSON object is passed over: whoever may write the topic could stop its readers by it.
     """
     for message in read_topic(bootstrap, topic, tail, begin):
-        if (record := _object(value_of(message))) is not None:
+        if (record := object_of(value_of(message))) is not None:
             yield message.partition() or 0, record
 
 
-def _object(value: bytes | None) -> dict[str, Any] | None:
+def object_of(value: bytes | None) -> dict[str, Any] | None:
+    """The JSON object that a record's value is, or None if it is none."""
     try:
         found = orjson.loads(value or b"null")
     except orjson.JSONDecodeError:

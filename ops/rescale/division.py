@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from connectors.kafka.partitioner import partition_of
+from connectors.kafka.reader import object_of
 from infra.contract.sharding import Mine, shard_key
 from infra.errors import UserError
 
@@ -53,20 +52,12 @@ class Division:
         children = self.children(parent)
         if key is None:
             return children
-        record = _object(value)
+        record = object_of(value)
         if record is None:
             return children[:1]
         if "control" in record or record.get("kind") == "control":
             return children
         return [children[self.part_of(_key_of(record))]]
-
-
-def _object(value: bytes | None) -> Mapping[str, Any] | None:
-    try:
-        found = orjson.loads(value or b"null")
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _key_of(record: Mapping[str, Any]) -> str:
