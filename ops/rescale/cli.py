@@ -61,9 +61,8 @@ def _saved(name: str, settings: Settings) -> ChainSavepoint:
 
 def _tell(made: Generation, registry: Registry, settings: Settings) -> None:
     if made.platform == "processes":
-        errors.print(
-            f"{made.name} is planned with {made.partitions} partitions; run it: kappa replay resume {made.name}"
-        )
-        return
-    typer.echo(platforms.to_apply(made, registry.generations.values(), settings))
-    errors.print(f"{made.name} is planned; {platforms.HOW[made.platform]}, then: kappa replay watch {made.name}")
+        next_step = f"run it: kappa replay resume {made.name}"
+    else:
+        typer.echo(platforms.to_apply(made, registry.generations.values(), settings))
+        next_step = f"{platforms.HOW[made.platform]}, then: kappa replay watch {made.name}"
+    errors.print(f"{made.name} is planned with {made.partitions} partitions; {next_step}", soft_wrap=True)
