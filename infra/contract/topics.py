@@ -188,13 +188,7 @@ class TopicMap:
         if not re.fullmatch(GENERATION, generation):
             raise UserError(f"generation={generation!r}: use up to 31 lower-case letters, digits and hyphens, e.g. v2")
         keys = frozenset(key for key, topic in self.topics.items() if topic.is_derived and key in own)
-        suffixed = {
-            key: self[key].model_copy(
-                update={"name": f"{self[key].name}.{generation}"}
-                | ({"partitions": base[key].partitions} if self[key].shards else {})
-            )
-            for key in keys
-        }
+        suffixed = {key: _own(self[key], generation, base[key]) for key in keys}
         if taken := {topic.name for topic in suffixed.values()} & {topic.name for topic in self.topics.values()}:
             raise UserError(f"generation={generation}: its topic {min(taken)!r} is one of the map; choose another name")
         topics = {key: suffixed.get(key) or base[key] for key in self.topics}
@@ -203,15 +197,19 @@ class TopicMap:
 
     def rescaled(self, partitions: int) -> "TopicMap":
         """The same with so many partitions of each sharded topic that this generation's jobs write."""
-        more = {"partitions": partitions}
-        derived = {topic.name for topic in self.derived if topic.shards}
-        return replace(
-            self,
-            topics={
-                key: topic.model_copy(update=more) if topic.name in derived else topic
-                for key, topic in self.topics.items()
-            },
-        )
+        topics = {
+            key: topic.model_copy(update={"partitions": partitions})
+            if topic.is_derived and topic.shards and self.owns(key)
+            else topic
+            for key, topic in self.topics.items()
+        }
+        return replace(self, topics=topics)
+
+
+def _own(topic: Topic, generation: str, base: Topic) -> Topic:
+    """A topic as a generation has it of its own, where it would otherwise read `base`."""
+    partitions = base.partitions if topic.shards else topic.partitions
+    return topic.model_copy(update={"name": f"{topic.name}.{generation}", "partitions": partitions})
 
 
 def load_topics(path: Path | None = None) -> TopicMap:

@@ -52,7 +52,7 @@ def carry(stretch: Stretch, division: Division, bootstrap: str) -> dict[str, Off
         for message in _records(stretch, parent, bootstrap):
             while waiting and stretch.readers[waiting[-1]][place] <= (message.offset() or 0):
                 starts[waiting.pop()] |= writer.counts(division.children(parent))
-            for partition in division.takers(parent, message.key(), message.value()):
+            for partition in division.takers(parent, message.value()):
                 writer.write(partition, message)
         for job in waiting:
             starts[job] |= writer.counts(division.children(parent))

@@ -11,6 +11,7 @@ from typing import Any
 from connectors.kafka.partitioner import partition_of
 from connectors.kafka.reader import object_of
 from infra.contract.sharding import Mine, shard_key
+from infra.contract.watermarks import is_watermark
 from infra.errors import UserError
 
 
@@ -43,19 +44,17 @@ class Division:
         """The numbers of a partition's parts among all partitions."""
         return [parent + part * self.before for part in range(self.parts)]
 
-    def takers(self, parent: int, key: bytes | None, value: bytes | None) -> list[int]:
+    def takers(self, parent: int, value: bytes | None) -> list[int]:
         """The partitions that take over a record of a sharded topic.
 
-        Watermarks have no key and are for all of a partition's machines, as may be an operator's control event. What no
-        job can use becomes a dead letter of the first part.
+        Watermarks are for all of a partition's machines, as may be an operator's control event. What no job can use
+        becomes a dead letter of one part.
         """
         children = self.children(parent)
-        if key is None:
-            return children
         record = object_of(value)
         if record is None:
             return children[:1]
-        if "control" in record or record.get("kind") == "control":
+        if is_watermark(record) or "control" in record or record.get("kind") == "control":
             return children
         return [children[self.part_of(_key_of(record))]]
 

@@ -64,6 +64,7 @@ class Rescaler:
         registry.generations[wanted.name] = self.generation
         self._topics = registry.topics(wanted.name, declared)
         self._own = settings.model_copy(update={"generation": wanted.name})
+        self._folds = dict(self._jobs_with_state())
         self._check_fits()
 
     def _planned(self, wanted: Rescaling, registry: Registry) -> Generation:
@@ -81,18 +82,17 @@ class Rescaler:
         return planned.model_copy(update=changes)
 
     def _check_fits(self) -> None:
-        for job in (FIRST, *self._folds()):
+        for job in (FIRST, *self._folds):
             if (saved := self.saved.queries.get(job)) is None:
                 continue
             # Each checkpoint is a new one.
             saved = saved.model_copy(update={"shuffle_partitions": self._settings.shuffle_partitions})
-            own = load_job_settings(JOBS[job], self.generation.changes(job))
-            savepoints.check_fits(saved, self._own, own, self._topics, self._log)
+            savepoints.check_fits(saved, self._own, load_job_settings(JOBS[job]), self._topics, self._log)
 
-    def _folds(self) -> Mapping[str, Fold]:
-        """The jobs of the generation that have state."""
-        found = {job: JOBS[job].implementation() for job in self.generation.jobs if JOBS[job].sink == "kafka"}
-        return {job: code for job, code in found.items() if isinstance(code, Fold)}
+    def _jobs_with_state(self) -> Iterator[tuple[str, Fold]]:
+        for job in self.generation.jobs:
+            if JOBS[job].is_replayable and isinstance(code := JOBS[job].implementation(), Fold):
+                yield job, code
 
     def run(self, spark: SparkSession, report: Report) -> Generation:
         """Make the generation's topics and checkpoints, and write its plan; gives that.
@@ -107,7 +107,7 @@ class Rescaler:
         for stretch in self._stretches():
             report(f"carrying over what is under way in {stretch.topic}")
             starts |= carry(stretch, self.division, self._settings.kafka_bootstrap)
-        for job, fold in self._folds().items():
+        for job, fold in self._folds.items():
             if saved := self.saved.queries.get(job):
                 report(f"dividing the state of {job}")
                 self._divide(saved, fold, spark)
@@ -118,7 +118,7 @@ class Rescaler:
     def _stretches(self) -> Iterator[Stretch]:
         """Of each sharded topic that jobs with state read, what the slowest of them had not read yet."""
         readers: dict[str, dict[str, Offsets]] = {}
-        for job in self._folds():
+        for job in self._folds:
             (key,) = (one for one in JOBS[job].reads if isinstance(one, str))
             saved = self.saved.queries.get(job)
             offsets = saved.offsets if saved else self._log.starts([self._base[key].name])

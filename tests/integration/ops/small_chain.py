@@ -132,6 +132,15 @@ class SmallChain:
                     self._runs[query.name] = QueryRun(query, context, self._gate)
                     self._begin(query.name)
 
+    def start_and_move(self) -> None:
+        """Feed and start it until all jobs are in the midst of their work."""
+        self.feed_until(100)
+        self.start()
+        self.wait_for(lambda: any(self.committed("incidents").values()), "incidents have read nothing")
+        moving = self.committed("detector")
+        self.feed_until(150)
+        self.wait_for(lambda: self.committed("detector") != moving, "the chain doesn't move")
+
     def _begin(self, name: str) -> None:
         """One after the other: each starts a Python worker, which must come within seconds."""
         self._runs[name].take_over(yields=False)

@@ -26,12 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
 def saved(small_chain: SmallChain) -> ChainSavepoint:
     """A savepoint of the chain at work; it has gone on to its end since."""
     chain = small_chain
-    chain.feed_until(100)
-    chain.start()
-    chain.wait_for(lambda: any(chain.committed("incidents").values()), "incidents have read nothing")
-    moving = chain.committed("detector")
-    chain.feed_until(150)
-    chain.wait_for(lambda: chain.committed("detector") != moving, "the chain doesn't move")
+    chain.start_and_move()
     found = sets.create("middle", chain.settings, JOBS, chain.topics, chain.spark)
     chain.feed_until(SECONDS)
     chain.stop()
