@@ -19,10 +19,10 @@ COUNT = 20
 
 @pytest.fixture
 def topics(servers):
-    """One telemetry topic: the tests' session has two cores, and each partition takes one."""
+    """Two topics to read, control events and one of telemetry: the session has two cores, and a partition takes one."""
+    read = ("telemetry.lines", "detector.control")
     with own_map(servers.bootstrap) as mapped:
-        kept = {key: topic for key, topic in mapped.topics.items() if not topic.format or key == "telemetry.lines"}
-        yield TopicMap(kept)
+        yield TopicMap({key: topic for key, topic in mapped.topics.items() if not topic.format or key in read})
 
 
 def send(bootstrap, topics, first, machine="vm-1"):
