@@ -112,6 +112,7 @@ test-copies: setup ## Start second copies of four jobs, each at 25 random moment
 
 .PHONY: test-replay
 test-replay: setup ## Replay the chain, from Kafka, from Delta and from savepoints, with kills in between, and compare: build/replay.json
+	@rm -f build/replay.json
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
 	$(BIN)/pytest tests/integration/ops -m slow $(TEST_ARGS)
 

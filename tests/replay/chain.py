@@ -133,10 +133,13 @@ class Chain:
         self.processes.append(process)
         return process
 
-    def wait_until_caught_up(self, name: str) -> None:
-        """Returns when each job of the generation has read what there is."""
+    def wait_until_caught_up(self, name: str, *jobs: str) -> None:
+        """Returns when these jobs of the generation, or each of its jobs, have read what there is."""
         registry = Registry.read(self.settings.kafka_bootstrap)
-        catch_up = CatchUp(watch(name, registry, self.settings))
+        watched = watch(name, registry, self.settings)
+        if jobs:
+            watched.generation = watched.generation.model_copy(update={"jobs": jobs})
+        catch_up = CatchUp(watched)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while group := catch_up.look():
             assert time.monotonic() < deadline, f"{name}: waiting for {group}"

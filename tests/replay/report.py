@@ -9,11 +9,15 @@ import orjson
 FILE = Path("build/replay.json")
 
 
+def _read() -> dict[str, dict[str, Any]]:
+    return orjson.loads(FILE.read_bytes()) if FILE.exists() else {}
+
+
 @dataclass
 class Report:
-    """Each proof with what was measured."""
+    """Each proof with what was measured, beside those that the file has already: several runs of pytest make it."""
 
-    proofs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    proofs: dict[str, dict[str, Any]] = field(default_factory=_read)
 
     def add(self, name: str, **facts: Any) -> None:
         """Note a proof that has passed, and save."""

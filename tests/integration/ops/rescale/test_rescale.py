@@ -16,6 +16,7 @@ from ops.savepoints import chain as sets
 from ops.savepoints.saved import ChainSavepoint
 from tests.chaos.reading import Record, read_topic
 from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
+from tests.replay.report import Report
 
 JOBS = ("enrichment", "statistics", "detector", "incidents", "archive")
 PARTITIONS = 4  # from 2
@@ -71,16 +72,18 @@ def test_more_partitions_say_the_same_of_each_machine(small_chain: SmallChain, s
         if topic != "incidents":
             assert {one.place.partition for one in found} == set(range(PARTITIONS))
             assert_each_machine_in_one_partition(found)
-    assert_diff_shows_only_what_is_a_shards(small_chain, wide, made)
+    compared = compare(small_chain, wide, made)
+    Report().add("more partitions", partitions=(2, PARTITIONS), records=compared, different=0)
 
 
-def assert_diff_shows_only_what_is_a_shards(live: SmallChain, wide: SmallChain, made: Generation) -> None:
-    """`kappa replay diff live wide` compares what both have, and finds no more than the numbers of shards' machines."""
+def compare(live: SmallChain, wide: SmallChain, made: Generation) -> Mapping[str, tuple[int, int]]:
+    """`kappa replay diff live wide` finds no more than the numbers of shards' machines; what it has compared."""
     topics = diff.differing_topics(live.topics, wide.topics, JOBS)
     found = diff.diff(topics, diff.reader(live.settings.kafka_bootstrap), made.begin_ms or 0)
     assert all(one == other > 0 for one, other in found.compared.values() if one), found.compared
     assert found.compared["statistics"][0] > 20
     assert {name for one in found.differences for name in one.fields} <= {"peers", "causes", "text"}
+    return found.compared
 
 
 def by_machine(records: list[Record]) -> Counter[tuple[str, bytes]]:
