@@ -142,7 +142,7 @@ def apply(
     """
     declared = load_topics(path)
     JOBS.check(declared)
-    topics = JOBS.topics_in(declared, generation)
+    topics = _of_generation(declared, generation, bootstrap)
     admin = connect(bootstrap)
     states = widen(admin, apply_topics(admin, topics))
     if generation == LIVE and declared.quotas:
@@ -151,6 +151,15 @@ def apply(
     for command in _commands(states, bootstrap):
         errors.print(command, soft_wrap=True, highlight=False)
     raise typer.Exit(any(state.differences.keys() - {"retention.ms"} for state in states))
+
+
+def _of_generation(declared: TopicMap, generation: str, bootstrap: str) -> TopicMap:
+    """The topics of a generation: one that is planned may have more partitions than are declared, or a part of them."""
+    if generation == LIVE:
+        return JOBS.topics_in(declared, LIVE)
+    from ops.replay.registry import Registry  # with Spark, which takes a second to load
+
+    return Registry.read(bootstrap).topics(generation, declared)
 
 
 def _commands(states: Iterable[TopicState], bootstrap: str) -> Iterator[str]:
@@ -200,7 +209,7 @@ def describe(
 
     Example: kappa topics describe events
     """
-    topics = JOBS.topics_in(load_topics(path), generation)
+    topics = _of_generation(load_topics(path), generation, bootstrap)
     chosen = [topics[name]] if name else list(topics)
     _show_states(compare(connect(bootstrap), chosen), as_json)
 

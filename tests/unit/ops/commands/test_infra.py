@@ -3,8 +3,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from infra.contract.topics import load_topics
 from infra.errors import UserError
 from ops.commands.infra import app, topics_app
+from ops.replay.registry import Generation, Registry
 
 runner = CliRunner()
 
@@ -73,6 +75,20 @@ def test_list_prints_the_map_of_a_generation():
     assert rows["events.v2"]["schema"] == "events"
     assert rows["events.v2"]["retention"] == "7d"
     assert rows["telemetry.syslog"]["lateness"] == "20s"
+
+
+def test_describe_compares_what_a_generation_is_planned_with(monkeypatch):
+    wide = Generation(name="wide", base="live", jobs=("statistics", "detector"), partitions=16)
+    monkeypatch.setattr("ops.commands.infra.connect", lambda bootstrap: None)
+    monkeypatch.setattr(Registry, "read", lambda bootstrap: Registry({"wide": wide}))
+    compared = []
+    monkeypatch.setattr("ops.commands.infra.compare", lambda admin, topics: compared.extend(topics) or [])
+
+    runner.invoke(topics_app, ["describe", "--generation", "wide"], catch_exceptions=False)
+    partitions = {topic.name: topic.partitions for topic in compared}
+    assert partitions["statistics.wide"] == partitions["novelties.wide"] == 16
+    assert partitions["events"] == load_topics()["events"].partitions != 16
+    assert "events.wide" not in partitions
 
 
 def test_schema_prints_json_schema():
