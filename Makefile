@@ -114,7 +114,12 @@ test-copies: setup ## Start second copies of four jobs, each at 25 random moment
 test-replay: setup ## Replay the chain, from Kafka, from Delta and from savepoints, with kills in between, and compare: build/replay.json
 	@rm -f build/replay.json
 	$(BIN)/pytest tests/replay --timeout 1800 $(TEST_ARGS)
-	$(BIN)/pytest tests/integration/ops -m slow $(TEST_ARGS)
+	$(BIN)/pytest tests/integration/ops -m slow --ignore tests/integration/ops/site $(TEST_ARGS)
+
+.PHONY: test-sites
+test-sites: setup ## Mirror two sites to a centre, through kills and a cut, and compare what it says of them: build/sites.json, 15 minutes
+	@rm -f build/sites.json
+	$(BIN)/pytest tests/integration/ops/site -m slow $(TEST_ARGS)
 
 .PHONY: test-fuzz
 test-fuzz: setup ## Send 200,000 bad records through enrichment and indexer: each is accounted for, 10 minutes

@@ -34,6 +34,7 @@ class Commands(LazyGroup):
         "console": LazyCommand("ops.console.cli", "Serve pages that show the chain and what it has found."),
         "replay": LazyCommand("ops.replay.cli", "Replay the log through other code or settings, compare, promote."),
         "rescale": LazyCommand("ops.rescale.cli", "More partitions, without losing what was learned."),
+        "site": LazyCommand("ops.site.cli", "Bring the telemetry of several sites to a centre."),
         "backfill": LazyCommand("ops.backfill.cli", "Run the jobs over the archive as a batch, without Kafka between."),
         "savepoint": LazyCommand("ops.savepoints.cli", "Save a job's checkpoint and start from it again."),
         "upgrade": LazyCommand("ops.upgrade.cli", "Guard an upgrade: note what was, watch the new image, go back."),

@@ -30,5 +30,5 @@ def chain():
 
 @pytest.fixture(scope="session")
 def report():
-    """What `build/replay.json` will say; written after each test, so that it stays when a later one hangs."""
+    """What `build/replay.json` will say."""
     return Report()

@@ -1,26 +1,20 @@
-"""The suite's JSON."""
+"""A suite's JSON: each proof with what was measured."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-FILE = Path("build/replay.json")
 
-
-def _read() -> dict[str, dict[str, Any]]:
-    return orjson.loads(FILE.read_bytes()) if FILE.exists() else {}
-
-
-@dataclass
+@dataclass(frozen=True)
 class Report:
-    """Each proof with what was measured, beside those that the file has already: several runs of pytest make it."""
+    """A file to which each proof is added when it has passed: so those before stay when a later one hangs."""
 
-    proofs: dict[str, dict[str, Any]] = field(default_factory=_read)
+    file: Path = Path("build/replay.json")
 
     def add(self, name: str, **facts: Any) -> None:
-        """Note a proof that has passed, and save."""
-        self.proofs[name] = facts
-        FILE.parent.mkdir(parents=True, exist_ok=True)
-        FILE.write_bytes(orjson.dumps(self.proofs, option=orjson.OPT_INDENT_2))
+        """Note a proof, beside those that the file has already."""
+        proofs = orjson.loads(self.file.read_bytes()) if self.file.exists() else {}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_bytes(orjson.dumps({**proofs, name: facts}, option=orjson.OPT_INDENT_2))

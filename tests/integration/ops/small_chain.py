@@ -41,10 +41,10 @@ FAULTS = (
 
 
 class SmallChain:
-    """All jobs but the indexer; what isn't fed yet is held back."""
+    """All jobs but the indexer; what isn't fed yet is held back. The names of its machines begin with `prefix`."""
 
-    def __init__(self, home: Path, bootstrap: str, spark: SparkSession) -> None:
-        self.spark, self.home = spark, home
+    def __init__(self, home: Path, bootstrap: str, spark: SparkSession, prefix: str = "") -> None:
+        self.spark, self.home, self.prefix = spark, home, prefix
         self.settings = Settings(
             home=home,
             kafka_bootstrap=bootstrap,
@@ -102,9 +102,9 @@ class SmallChain:
 
     def _begin_feed(self) -> threading.Thread:
         start = (int(datetime.now(UTC).timestamp()) - SECONDS) * SECOND
-        faults = tuple(parse(fault) for fault in FAULTS)
-        cloud = Cloud(start_unix_nano=start, duration=SECONDS * SECOND, machines=8, faults=faults)
-        simulation = Simulation(cloud)
+        faults = tuple(parse(fault.replace(":", f":{self.prefix}")) for fault in FAULTS)
+        cloud = {"start_unix_nano": start, "duration": SECONDS * SECOND, "machines": 8, "faults": faults}
+        simulation = Simulation(Cloud(**cloud, name_prefix=self.prefix))
         sender = CollectorProducer(self.settings.kafka_bootstrap, simulation.topics())
 
         def report(progress: feed.Progress) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import orjson
 import pytest
 
-from infra.contract.columnar import to_rows
 from infra.contract.sharding import shard_key
 from infra.errors import UserError
 from ops.replay import diff
@@ -15,6 +14,7 @@ from ops.rescale.rescale import Rescaler, Rescaling
 from ops.savepoints import chain as sets
 from ops.savepoints.saved import ChainSavepoint
 from tests.chaos.reading import Record, read_topic
+from tests.integration.ops.records import assert_same, by_machine, each_event, parsed
 from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
 from tests.replay.report import Report
 
@@ -86,18 +86,6 @@ def compare(live: SmallChain, wide: SmallChain, made: Generation) -> Mapping[str
     return found.compared
 
 
-def by_machine(records: list[Record]) -> Counter[tuple[str, bytes]]:
-    return Counter(((one.key or b"").decode(), one.value or b"") for one in records if one.key is not None)
-
-
-def each_event(records: list[Record]) -> Counter[tuple[str, bytes]]:
-    """Each event with its machine, in whichever record it stands."""
-    found: Counter[tuple[str, bytes]] = Counter()
-    for record in map(parsed, records):
-        found.update((record["machine"], orjson.dumps(one)) for one in to_rows(record.get("events", {})))
-    return found
-
-
 def each_novelty(records: list[Record]) -> Counter[tuple[str, bytes]]:
     """Each novelty, but for how many machines its shard has (`peers`)."""
     found = [parsed(record) for record in records if record.key is not None]
@@ -110,18 +98,8 @@ def each_incident(records: list[Record]) -> Counter[tuple[str, bytes]]:
     return Counter((one["id"], orjson.dumps(one | {"causes": None, "text": None})) for one in found)
 
 
-def parsed(record: Record) -> Mapping:
-    return orjson.loads(record.value or b"{}")
-
-
 # Batches decide which events stand together.
 FORMS = {"events": each_event, "statistics": by_machine, "novelties": each_novelty, "incidents": each_incident}
-
-
-def assert_same(topic: str, live: Counter, wide: Counter) -> None:
-    assert live, topic
-    lost, doubled = live - wide, wide - live
-    assert not lost and not doubled, f"{topic}: lost {list(lost)[:3]}, more {list(doubled)[:3]}"
 
 
 def assert_each_machine_in_one_partition(records: list[Record]) -> None:

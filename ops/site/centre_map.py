@@ -1,0 +1,24 @@
+"""The map of topics of a centre: that of a site, but that records keep the Kafka timestamps of the sites' brokers."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.contract.topics import DEFAULT_MAP, load_topics
+from ops.site.mirror import mirrored
+
+HEAD = "# By `kappa site topics`. Of mirrored topics: CreateTime, so that the clock of the site's broker counts.\n"
+
+
+def centre_map(path: Path | None = None) -> str:
+    """A topics.yaml for the centre, from the one at `path` or the one that comes along.
+
+    Raises:
+        UserError: the file can't be read or used.
+    """
+    keys = {topic.name for topic in mirrored(load_topics(path))}
+    declared: dict[str, Any] = yaml.safe_load((path or DEFAULT_MAP).read_text())
+    for name in keys:
+        declared["topics"][name] = {**declared["topics"][name], "timestamp": "CreateTime"}
+    return HEAD + yaml.safe_dump(declared, sort_keys=False, width=1000)

@@ -1,0 +1,56 @@
+"""`kappa site`: several sites, each with its own Kafka and chain, and a centre that sees them all."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infra.contract.topics import load_topics
+from ops.site.centre_map import centre_map
+from ops.site.mirror import Mirror, properties, strimzi
+
+app = typer.Typer(no_args_is_help=True)
+Map = Annotated[Path | None, typer.Option("--map", envvar="KAPPA_TOPICS_FILE", help="Another topics.yaml.")]
+
+
+class Form(StrEnum):
+    """What `kappa site mirror` prints."""
+
+    PROPERTIES = "properties"
+    STRIMZI = "strimzi"
+
+
+@app.callback()
+def _group() -> None:
+    """Several sites, each with its own Kafka and chain, and a centre that sees them all."""
+
+
+@app.command()
+def mirror(
+    site: Annotated[str, typer.Argument(help="The site's name, e.g. dc1.")],
+    *,
+    source: Annotated[str, typer.Option("--from", help="Addresses of the site's brokers.")],
+    target: Annotated[str, typer.Option("--to", help="Addresses of the centre's brokers.")],
+    form: Annotated[Form, typer.Option("--as", help="For connect-mirror-maker.sh, or Strimzi.")] = Form.PROPERTIES,
+    tasks: Annotated[int, typer.Option(min=1, help="That share the partitions.")] = 4,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of its workers, on the loopback.")] = 8083,
+    path: Map = None,
+) -> None:
+    """Print what MirrorMaker 2 must be told to bring a site's telemetry, inventory and control events to a centre.
+
+    Each record comes to the centre once, in the same partition and with the time at which the site's broker got it.
+
+    Example: kappa site mirror dc1 --from kafka.dc1:9092 --to kafka.centre:9092 > dc1.properties
+    """
+    topics, wanted = load_topics(path), Mirror(site, source, target, tasks)
+    typer.echo(properties(wanted, topics, port) if form is Form.PROPERTIES else strimzi(wanted, topics), nl=False)
+
+
+@app.command("topics")
+def topics_of_the_centre(path: Map = None) -> None:
+    """Print the topics.yaml of a centre: mirrored records keep the time at which the site's broker got them.
+
+    Example: kappa site topics > centre.yaml; KAPPA_TOPICS_FILE=centre.yaml kappa topics apply
+    """
+    typer.echo(centre_map(path), nl=False)

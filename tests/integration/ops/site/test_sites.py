@@ -1,0 +1,201 @@
+"""Two sites and a centre, which gets what is sent to them by MirrorMaker 2: it says of their machines what they say."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pytest
+from confluent_kafka import Producer
+
+from infra.jars import default_jars
+from infra.local.kafka import KafkaBroker
+from jobs.runtime.watermarks import last_watermarks
+from ops.site.mirror import mirrored
+from tests.chaos.processes import Job
+from tests.chaos.reading import Record, read_topic
+from tests.integration.conftest import free_ports
+from tests.integration.ops.records import assert_same, by_machine, each_event, parsed
+from tests.integration.ops.site.mirroring import Arrivals, mirror_maker, sent
+from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
+from tests.replay.report import Report
+from tests.waiting import until
+
+STEP = 4  # seconds that are sent before the centre has to have them: less than what a watermark leaves
+KILLS = (60, 180)  # of the mirror of dc1
+CUT = 120  # since when nothing comes from dc2
+LATENESS = 20
+SECOND = 1_000_000_000
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
+
+
+@dataclass
+class Sites:
+    """Two sites, their centre, and what brings it their records."""
+
+    chains: dict[str, SmallChain]  # of the sites, by their names
+    centre: SmallChain
+    mirrors: dict[str, Job]
+    arrivals: Arrivals
+    cut_at: dict[str, int]  # records of dc2 that came before its mirror was cut
+
+    def said(self, site: str, topic: str) -> list[Record]:
+        """What a site's own chain has written."""
+        return read_topic(self.chains[site].settings.kafka_bootstrap, topic)
+
+    def said_of(self, site: str, topic: str) -> list[Record]:
+        """What the centre's chain has written of the site's machines."""
+        found = read_topic(self.centre.settings.kafka_bootstrap, topic)
+        return [record for record in found if record.key and parsed(record)["machine"].startswith(f"{site}-")]
+
+
+@pytest.fixture(scope="module")
+def sites(spark, brokers, tmp_path_factory):
+    """Everything was sent. Of dc1 all is at the centre, through two kills of its mirror; of dc2 what is before CUT."""
+    chains = {}
+    for name in ("dc1", "dc2", "centre"):
+        broker = KafkaBroker(tmp_path_factory.mktemp(f"{name}-broker"), free_ports(4), jars=default_jars())
+        brokers.append(broker)
+        broker.spawn()
+        until(broker.ready, 120, "the broker does not answer")
+        chains[name] = SmallChain(tmp_path_factory.mktemp(name), broker.address, spark, prefix=f"{name}-")
+        chains[name].create_topics()
+    centre = chains.pop("centre")
+    folder: Path = tmp_path_factory.mktemp("mirrors")
+    mirrors, arrivals = {}, Arrivals(centre)
+    try:
+        for name, chain in chains.items():
+            mirrors[name] = mirror_maker(name, chain, centre, folder)
+            mirrors[name].start()
+        yield _feed(Sites(chains, centre, mirrors, arrivals, {}))
+    finally:
+        for mirror in mirrors.values():
+            mirror.clean()
+        arrivals.close()
+
+
+def _feed(sites: Sites) -> Sites:
+    """In step, as two sites send at the same time."""
+    dc1, dc2 = sites.chains["dc1"], sites.chains["dc2"]
+    for second in range(STEP, SECONDS + STEP, STEP):
+        dc1.feed_until(second)
+        dc2.feed_until(second)
+        if second in KILLS:
+            sites.mirrors["dc1"].kill()
+            sites.mirrors["dc1"].start()
+        sites.arrivals.wait_for(sent(dc1) + sites.cut_at.get("dc2", sent(dc2)))
+        if second == CUT:
+            sites.mirrors["dc2"].kill()
+            sites.cut_at["dc2"] = sent(dc2)
+    return sites
+
+
+@pytest.fixture(scope="module")
+def judged(sites: Sites) -> Sites:
+    """The chains of the sites and of the centre have read what there is; dc2 is still cut off."""
+    for chain in (*sites.chains.values(), sites.centre):
+        chain.start()
+        chain.stop()
+    return sites
+
+
+@pytest.fixture(scope="module")
+def back(judged: Sites) -> Sites:
+    """The mirror of dc2 is back, and the centre has read what came then."""
+    judged.mirrors["dc2"].start()
+    judged.arrivals.wait_for(sum(sent(chain) for chain in judged.chains.values()))
+    judged.centre.start()
+    judged.centre.stop()
+    return judged
+
+
+def test_a_site_that_is_cut_off_holds_back_nothing_of_another(judged: Sites, report: Report):
+    events = each_event(judged.said("dc1", "events"))
+    assert_same("events of dc1", events, each_event(judged.said_of("dc1", "events")))
+    compared = _same_statistics(judged, "dc1", SECONDS - 3 * LATENESS)
+    report.add("the same bytes", site="dc1", kills=len(KILLS), events=events.total(), statistics=compared)
+
+
+def test_a_site_that_is_cut_off_is_the_same_up_to_the_cut(judged: Sites):
+    assert _same_statistics(judged, "dc2", CUT - 2 * LATENESS)
+
+
+def test_what_comes_after_the_cut_is_late_and_nothing_is_lost(back: Sites, report: Report):
+    events = each_event(back.said("dc2", "events"))
+    assert_same("events of dc2", events, each_event(back.said_of("dc2", "events")))
+    theirs = [_rejected(back.said(site, "events.rejected")) for site in back.chains]
+    centre = back.centre.settings.kafka_bootstrap
+    assert_same("events.rejected", sum(theirs, Counter()), _rejected(read_topic(centre, "events.rejected")))
+    # Beside what is late on the site, too, what is older than the centre's watermark when the site is back.
+    own, late = each_event(back.said("dc2", "events.late")), each_event(back.said_of("dc2", "events.late"))
+    behind = late - own
+    assert own <= late and behind and behind <= events
+    assert _same_statistics(back, "dc1", SECONDS - 3 * LATENESS)
+    report.add("a site that was cut off", cut_s=SECONDS - CUT, late=behind.total(), lost=0, duplicated=0)
+
+
+def test_each_record_is_at_the_centre_once_in_its_partition_in_order_with_its_time(back: Sites):
+    for topic in mirrored(back.centre.topics):
+        at_centre = _in_order(read_topic(back.centre.settings.kafka_bootstrap, topic.name))
+        for site in back.chains:
+            for partition, own in _in_order(back.said(site, topic.name)).items():
+                theirs = Counter(own)
+                assert [one for one in at_centre[partition] if one in theirs] == own, (site, topic.name)
+        count = sum(len(back.said(site, topic.name)) for site in back.chains)
+        assert sum(map(len, at_centre.values())) == count, topic.name
+
+
+def test_what_was_aborted_on_a_site_stays_there(back: Sites):
+    site, topic = back.chains["dc1"].settings.kafka_bootstrap, "telemetry.otlp.logs"
+    producer = Producer({"bootstrap.servers": site, "transactional.id": "a collector"})
+    producer.init_transactions()
+    for value, end in ((b"aborted", producer.abort_transaction), (b"committed", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value, partition=0)
+        producer.flush()
+        end()
+
+    def at_the_centre() -> list[bytes | None]:
+        return [record.value for record in read_topic(back.centre.settings.kafka_bootstrap, topic, tail=100)]
+
+    until(lambda: b"committed" in at_the_centre(), PATIENCE, "what was committed has not come")
+    assert b"aborted" not in at_the_centre()
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return Report(Path("build/sites.json"))
+
+
+def _same_statistics(sites: Sites, site: str, seconds: int) -> int:
+    """Windows of the site's machines that end by this second of the simulation: how many; the same in both chains."""
+    own, found = sites.said(site, "statistics"), sites.said_of(site, "statistics")
+    until_ns = min(_end(record) for record in own if record.key) + seconds * SECOND
+    for chain in (sites.chains[site], sites.centre):
+        assert min(last_watermarks(chain.settings.kafka_bootstrap, "statistics").values()) >= until_ns
+    expected = _closed(own, until_ns)
+    assert_same(f"statistics of {site}", expected, _closed(found, until_ns))
+    return expected.total()
+
+
+def _end(record: Record) -> int:
+    return parsed(record)["window"]["end_unix_nano"]
+
+
+def _closed(records: Iterable[Record], until_ns: int) -> Counter:
+    """The statistics of windows that end by then."""
+    return by_machine(record for record in records if record.key and _end(record) <= until_ns)
+
+
+def _rejected(records: Iterable[Record]) -> Counter:
+    """Dead letters, but for where the records stood."""
+    found = map(parsed, records)
+    return Counter((one["code"], one.get("machine"), one.get("value"), orjson.dumps(one.get("batch"))) for one in found)
+
+
+def _in_order(records: Iterable[Record]) -> dict[int, list[tuple[bytes | None, bytes | None, int]]]:
+    found = defaultdict(list)
+    for record in records:
+        found[record.place.partition].append((record.key, record.value, record.timestamp_ms))
+    return found

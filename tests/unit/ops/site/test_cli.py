@@ -1,0 +1,42 @@
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from infra.contract.topics import load_topics
+from infra.errors import UserError
+from ops.site.cli import app
+from ops.site.mirror import mirrored
+
+runner = CliRunner()
+
+
+def test_the_centres_map_keeps_the_sites_times_and_all_else(tmp_path):
+    path = tmp_path / "centre.yaml"
+    path.write_text(runner.invoke(app, ["topics"], catch_exceptions=False).stdout)
+    site, centre = load_topics(), load_topics(path)
+    names = {topic.name for topic in mirrored(site)}
+    assert {topic.name for topic in site if topic.timestamp == "LogAppendTime"} - names == {"notifications"}
+    for topic in site:
+        expected = topic.model_copy(update={"timestamp": "CreateTime"}) if topic.name in names else topic
+        assert centre[topic.name] == expected
+
+
+@pytest.mark.parametrize(("form", "begin"), [("properties", "clusters = dc1, centre"), ("strimzi", "apiVersion")])
+def test_mirror_prints_either_form(form, begin):
+    arguments = ["mirror", "dc1", "--from", "a:1", "--to", "b:1", "--as", form]
+    printed = runner.invoke(app, arguments, catch_exceptions=False).stdout
+    assert printed.startswith(begin) and "exactly.once.source.support" in printed
+
+
+def test_another_map_has_other_topics(tmp_path):
+    declared = yaml.safe_load(runner.invoke(app, ["topics"]).stdout)
+    declared["topics"] = {name: topic for name, topic in declared["topics"].items() if name != "telemetry.syslog"}
+    (tmp_path / "topics.yaml").write_text(yaml.safe_dump(declared))
+    arguments = ["mirror", "dc1", "--from", "a:1", "--to", "b:1", "--map", str(tmp_path / "topics.yaml")]
+    printed = runner.invoke(app, arguments, catch_exceptions=False).stdout
+    assert r"telemetry\\.lines" in printed and r"telemetry\\.syslog," not in printed
+
+
+def test_the_sites_own_brokers_are_refused():
+    error = runner.invoke(app, ["mirror", "dc1", "--from", "a:1", "--to", "a:1"]).exception
+    assert isinstance(error, UserError) and str(error).startswith("--to a:1: are brokers of the site itself")
