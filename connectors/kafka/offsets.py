@@ -1,8 +1,8 @@
 """Where the log begins and ends, and how far a job has read it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.kafka.access import partitions_of
@@ -71,21 +71,33 @@ class Log:
     def times(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
         """The newest Kafka timestamp, ms, of the last records before each offset; only where there is one."""
         with open_consumer(self._connection, READER) as consumer:
-            newest = {partition: self._newest(consumer, partition, end) for partition, end in offsets.items()}
-        return {partition: time for partition, time in newest.items() if time is not None}
+            found = {place: [m.timestamp()[1] for m in _before(consumer, place, end)] for place, end in offsets.items()}
+        return {place: max(times) for place, times in found.items() if times}
 
-    def _newest(self, consumer: Consumer, partition: Partition, end: int) -> int | None:
-        low, _ = consumer.get_watermark_offsets(TopicPartition(*partition), SECONDS)
-        offset, newest = max(low, end - TAIL), None
-        consumer.assign([TopicPartition(*partition, offset)])
-        while offset < end:
-            message = consumer.poll(0.2)
-            if message is not None:
-                if message.error():
-                    raise KafkaException(message.error())
-                newest = max(newest or 0, message.timestamp()[1])
-            offset = max(offset, consumer.position([TopicPartition(*partition)])[0].offset)
-        return newest
+    @_patient
+    def last_before(self, positions: Iterable[tuple[Partition, int]]) -> dict[tuple[Partition, int], Message]:
+        """The last committed record before each of these offsets of a partition; only where there is one."""
+        with open_consumer(self._connection, READER) as consumer:
+            found = {(place, end): list(_before(consumer, place, end))[-1:] for place, end in positions}
+        return {position: last for position, messages in found.items() for last in messages}
+
+
+def _before(consumer: Consumer, partition: Partition, end: int) -> Iterator[Message]:
+    """The committed records at the last TAIL offsets before `end`."""
+    low, high = consumer.get_watermark_offsets(TopicPartition(*partition), SECONDS)
+    end = min(end, high)
+    offset = max(low, end - TAIL)
+    if offset >= end:
+        return
+    consumer.assign([TopicPartition(*partition, offset)])
+    while offset < end:
+        message = consumer.poll(0.2)
+        if message is not None:
+            if message.error():
+                raise KafkaException(message.error())
+            if (message.offset() or 0) < end:
+                yield message
+        offset = max(offset, consumer.position([TopicPartition(*partition)])[0].offset)
 
 
 def missing(offsets: Mapping[Partition, int], ends: Mapping[Partition, int]) -> int:

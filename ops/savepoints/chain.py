@@ -19,7 +19,7 @@ from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.launcher import jobs_of
 from ops.replay.registry import Registry
-from ops.savepoints import archive, cut, rewind, savepoints
+from ops.savepoints import archive, cut, landmarks, rewind, savepoints
 from ops.savepoints.archive import MANIFEST, Contents
 from ops.savepoints.saved import ChainSavepoint, Savepoint
 from ops.savepoints.store import Store, copy_checkpoint
@@ -63,6 +63,7 @@ def create(
             queries=queries,
             groups=groups,
             ends=ends,
+            landmarks=landmarks.take(Log(settings.kafka_bootstrap), [*groups.values(), ends]),
             files=archive.listed(store).files,
         )
     except BaseException:
@@ -118,7 +119,7 @@ def restore(saved: ChainSavepoint, settings: Settings, registry: Registry, topic
     """Put all jobs of a generation back to its savepoint; they read on from there and write nothing twice.
 
     Everything is checked first: files, settings, layouts of the state, and whether the log still holds what is to be
-    read again. Then copies of the jobs that still run are made to end.
+    read again, on another cluster wherever it stands there. Then copies of the jobs that still run are made to end.
 
     Raises UserError if anything doesn't fit, before anything is changed or stopped.
     """
@@ -129,6 +130,7 @@ def restore(saved: ChainSavepoint, settings: Settings, registry: Registry, topic
         )
     verify(saved, settings)
     kafka = Log(settings.kafka_bootstrap)
+    saved = _in_this_log(saved, topics, kafka)
     written = dict(_written(saved, settings, kafka, PATIENCE_SECONDS))
     for query, one in saved.queries.items():
         changes = registry.find(settings.generation).changes(one.job)
@@ -146,6 +148,29 @@ def restore(saved: ChainSavepoint, settings: Settings, registry: Registry, topic
     for job, offsets in saved.groups.items():
         if not any(kafka.committed(settings.query_of(job), offsets).values()):
             rewind.commit_group(settings, job, offsets)
+
+
+def _in_this_log(saved: ChainSavepoint, topics: TopicMap, kafka: Log) -> ChainSavepoint:
+    """The savepoint with the offsets that it has in this log, which may be a mirror's on another cluster."""
+    marks = [*saved.landmarks, *(mark for one in saved.queries.values() for mark in one.landmarks)]
+    places = {mark.place for mark in marks}
+    savepoints.check_there(saved.name, places, kafka)
+    if not landmarks.displaced(kafka, marks, topics):
+        return saved
+    found = landmarks.relocated(kafka, marks, saved.name)
+    log.info(
+        "another log: the savepoint's offsets were found by their records", savepoint=saved.name, places=len(places)
+    )
+
+    def moved(offsets: StoredOffsets) -> StoredOffsets:
+        return landmarks.moved(offsets, found, saved.name)
+
+    queries = {
+        query: one.model_copy(update={"offsets": moved(one.offsets), "landmarks": ()})
+        for query, one in saved.queries.items()
+    }
+    groups = {job: moved(offsets) for job, offsets in saved.groups.items()}
+    return saved.model_copy(update={"queries": queries, "groups": groups, "ends": moved(saved.ends), "landmarks": ()})
 
 
 def _written(

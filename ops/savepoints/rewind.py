@@ -145,8 +145,8 @@ def _put_checkpoint(
         content = copy.read(name)
         if name.startswith("offsets/") and int(name.partition("/")[2]) > saved.batch:
             continue  # the next batch is planned anew
-        if name == last and not keeps_state(saved):
-            content = _moved_on(content, saved, offsets)
+        if name == last:  # a fold reads on from the savepoint, which may have been moved to another log
+            content = _moved_on(content, saved, saved.offsets if keeps_state(saved) else offsets)
         elif name.startswith(OPERATOR):
             content = moved(content, settings.checkpoint_of(query))
         target.write(name, content)

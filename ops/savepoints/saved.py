@@ -11,6 +11,7 @@ from infra.contract.offsets import StoredOffsets
 from infra.contract.topics import GENERATION
 from jobs.runtime.settings import Settings
 from ops.savepoints.archive import Listed
+from ops.savepoints.landmarks import Landmark
 
 
 class SavedMarker(BaseModel):
@@ -35,6 +36,7 @@ class Savepoint(BaseModel):
     planned: bool  # whether the next one has its offsets already
     run: str  # the checkpoint's identity
     offsets: StoredOffsets
+    landmarks: tuple[Landmark, ...] = ()  # of these offsets; an earlier version took none
     sources: tuple[str, ...]
     shared: tuple[str, ...] = ()  # topics that several of its sources read
     markers: tuple[SavedMarker, ...]
@@ -79,6 +81,7 @@ class ChainSavepoint(BaseModel):
     queries: dict[Annotated[str, Field(pattern=r"^[a-z]+(\.[a-z.]+)?$")], Savepoint]  # part of paths
     groups: dict[str, StoredOffsets]  # jobs that keep nothing but the offsets of their group -> these
     ends: StoredOffsets  # of the topics that one job alone writes: where its savepoint's last batch ended
+    landmarks: tuple[Landmark, ...] = ()  # of the groups and these ends; an earlier version took none
     files: dict[str, Listed]
 
     @property

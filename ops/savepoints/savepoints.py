@@ -7,7 +7,7 @@ fits. It may be taken from a job that runs; the job doesn't notice.
 import re
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from connectors.kafka.client import topic_partitions
 from connectors.kafka.offsets import Log
+from infra.contract.offsets import Partition
 from infra.contract.topics import LIVE, TopicMap
 from infra.errors import UserError
 from infra.settings import describe
@@ -32,7 +33,7 @@ from jobs.runtime.settings import Settings
 from jobs.statistics.state import PLACE
 from jobs.table import JOBS
 from ops.replay.registry import Generation
-from ops.savepoints import archive, rewind
+from ops.savepoints import archive, landmarks, rewind
 from ops.savepoints.archive import MANIFEST
 from ops.savepoints.saved import (
     ChainSavepoint,
@@ -114,6 +115,7 @@ def described(name: str, query: str, batch: int, settings: Settings, spark: Spar
         planned=batch + 1 in copy.batches("offsets"),
         run=run,
         offsets=plan.offsets(),
+        landmarks=landmarks.take(Log(settings.kafka_bootstrap), [plan.offsets()]),
         sources=tuple(sorted(plan.sources)),
         shared=tuple(sorted(topic for topic, count in read.items() if count > 1)),
         markers=markers_of(tasks_of(settings, group, run)),
@@ -222,7 +224,7 @@ def check_fits(saved: Savepoint, settings: Settings, own: BaseSettings | None, t
             f"savepoint {saved.name!r}: reads the topics {', '.join(sorted(gone))}, "
             f"generation {settings.generation!r} doesn't{anew}"
         )
-    _check_offsets(saved, log, anew)
+    _check_offsets(saved, topics, log, anew)
 
 
 def _own(saved: Savepoint, topics: TopicMap) -> dict[str, str]:
@@ -245,13 +247,23 @@ def _differences(one: dict[str, list[str]], other: dict[str, list[str]]) -> str:
     return ", ".join(sorted(changes))
 
 
-def _check_offsets(saved: Savepoint, log: Log, anew: str) -> None:
+def check_there(name: str, places: Iterable[Partition], log: Log) -> None:
+    """Raises UserError if the log lacks a topic, or a partition of one, where a savepoint stands."""
     known = {topic for topic, _ in log.partitions(log.admin.list_topics(timeout=30).topics)}
-    for topic in saved.topics:
+    places = list(places)
+    for topic, _ in places:
         if topic not in known:
+            raise UserError(f"savepoint {name!r}: topic {topic!r} is not on {log.bootstrap}; is it another cluster?")
+    there = set(log.partitions({topic for topic, _ in places}))
+    for topic, number in places:
+        if (topic, number) not in there:
             raise UserError(
-                f"savepoint {saved.name!r}: topic {topic!r} is not on {log.bootstrap}; is it another cluster?"
+                f"savepoint {name!r}: {topic} has no partition {number} on {log.bootstrap}, but it stands in it"
             )
+
+
+def _check_offsets(saved: Savepoint, topics: TopicMap, log: Log, anew: str) -> None:
+    check_there(saved.name, saved.offsets, log)
     starts, ends = log.starts(saved.topics), log.ends(saved.topics)
     for at, offset in saved.offsets.items():
         if not starts.get(at, 0) <= offset <= ends.get(at, -1):
@@ -259,6 +271,11 @@ def _check_offsets(saved: Savepoint, log: Log, anew: str) -> None:
                 f"savepoint {saved.name!r}: stands at offset {offset} of {at[0]}/{at[1]}, which now holds "
                 f"{starts.get(at, 0)} to {ends.get(at, 0)}: retention took it, or it is another cluster{anew}"
             )
+    for mark in landmarks.displaced(log, saved.landmarks, topics):
+        raise UserError(
+            f"savepoint {saved.name!r}: {mark.topic}/{mark.partition} has another record at offset {mark.offset} than "
+            f"when it was taken: the topic was made anew, or it is another cluster{anew}"
+        )
 
 
 def restore(saved: Savepoint, settings: Settings, own_settings: BaseSettings | None, topics: TopicMap) -> None:

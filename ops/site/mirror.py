@@ -5,7 +5,7 @@ by the clock of the broker that it came to first. What jobs write is not mirrore
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import yaml
@@ -72,11 +72,16 @@ class Mirror:
 
 
 def mirrored(topics: TopicMap) -> list[Topic]:
-    """The topics that go to the centre: telemetry, control events and the inventory."""
+    """The topics that go to a centre: telemetry, control events and the inventory."""
     return [*topics.telemetry, topics["inventory"]]
 
 
-def properties(mirror: Mirror, topics: TopicMap, port: int) -> str:
+def everything(topics: TopicMap) -> list[Topic]:
+    """The topics that go to a cluster to which the whole chain is moved; the markers of its sinks do not."""
+    return [topic for key, topic in topics.topics.items() if key != "sink.progress"]
+
+
+def properties(mirror: Mirror, topics: Iterable[Topic], port: int) -> str:
     """The file for `connect-mirror-maker.sh`; its workers talk to each other on `port` of the loopback."""
     flow = f"{mirror.site}->{CENTRE}"
     lines = {
@@ -92,7 +97,7 @@ def properties(mirror: Mirror, topics: TopicMap, port: int) -> str:
         "heartbeats.topic.replication.factor": _BROKERS_DEFAULT,
         "checkpoints.topic.replication.factor": _BROKERS_DEFAULT,
         f"{flow}.enabled": "true",
-        f"{flow}.topics": ", ".join(_pattern(topic) for topic in mirrored(topics)),
+        f"{flow}.topics": ", ".join(map(_pattern, topics)),
         **{f"{flow}.{name}": value for name, value in _CONNECTOR.items()},
         **{f"{CENTRE}.{name}": value for name, value in _WORKER.items()},
     }
@@ -100,7 +105,7 @@ def properties(mirror: Mirror, topics: TopicMap, port: int) -> str:
     return "".join(f"{name} = {value}\n".replace("\\", "\\\\") for name, value in lines.items())
 
 
-def strimzi(mirror: Mirror, topics: TopicMap) -> str:
+def strimzi(mirror: Mirror, topics: Iterable[Topic]) -> str:
     """The same as a KafkaMirrorMaker2 of Strimzi's operator."""
     own = f"mirror-{mirror.site}"
     storage = {f"{kind}StorageTopic": f"__{own}-{kind}" for kind in ("config", "offset", "status")}
@@ -108,7 +113,7 @@ def strimzi(mirror: Mirror, topics: TopicMap) -> str:
     flow = {
         "source": {"alias": mirror.site, "bootstrapServers": mirror.source},
         "sourceConnector": {"tasksMax": mirror.tasks, "config": {**_CONNECTOR}},
-        "topicsPattern": "|".join(_pattern(topic) for topic in mirrored(topics)),
+        "topicsPattern": "|".join(map(_pattern, topics)),
     }
     resource = {
         "apiVersion": "kafka.strimzi.io/v1",

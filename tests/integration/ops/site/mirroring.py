@@ -1,9 +1,11 @@
 """Sites with a broker and a chain each, a centre, and MirrorMaker 2 between them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
+from infra.contract.topics import Topic
 from infra.jars import default_jars, fetch
 from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.kafka import LOGGING
@@ -14,11 +16,11 @@ from tests.integration.ops.small_chain import PATIENCE, SmallChain
 from tests.waiting import until
 
 
-def mirror_maker(site: str, chain: SmallChain, centre: SmallChain, folder: Path) -> Job:
-    """MirrorMaker 2 from a site to the centre, as `kappa site mirror` configures it; not started."""
+def mirror_maker(site: str, chain: SmallChain, centre: SmallChain, folder: Path, topics: Iterable[Topic]) -> Job:
+    """MirrorMaker 2 of these topics from a site to the centre, as `kappa site mirror` configures it; not started."""
     mirror = Mirror(site, chain.settings.kafka_bootstrap, centre.settings.kafka_bootstrap)
     file = folder / f"{site}.properties"
-    file.write_text(properties(mirror, chain.topics, free_ports(1)))
+    file.write_text(properties(mirror, topics, free_ports(1)))
     java = str(find_jdk(KAFKA_JAVA, "Kafka") / "bin" / "java")
     logging = f"-Dlog4j2.configurationFile={LOGGING}"
     program = (java, "-Xmx384m", logging, "-cp", f"{fetch('kafka', default_jars())}/*")
@@ -32,13 +34,13 @@ def sent(chain: SmallChain) -> int:
 
 
 class Arrivals:
-    """Counts the committed records of the mirrored topics at the centre."""
+    """Counts the committed records of these topics at the centre."""
 
-    def __init__(self, centre: SmallChain) -> None:
+    def __init__(self, centre: SmallChain, topics: Iterable[Topic]) -> None:
         settings = {"bootstrap.servers": centre.settings.kafka_bootstrap, "group.id": "arrivals"}
         own = {"isolation.level": "read_committed", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
         self._consumer, self._count = Consumer(settings | own), 0
-        places = centre.log.partitions([topic.name for topic in mirrored(centre.topics)])
+        places = centre.log.partitions([topic.name for topic in topics])
         self._consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in places])
 
     def wait_for(self, count: int) -> None:

@@ -63,10 +63,10 @@ def sites(spark, brokers, tmp_path_factory):
         chains[name].create_topics()
     centre = chains.pop("centre")
     folder: Path = tmp_path_factory.mktemp("mirrors")
-    mirrors, arrivals = {}, Arrivals(centre)
+    mirrors, arrivals = {}, Arrivals(centre, mirrored(centre.topics))
     try:
         for name, chain in chains.items():
-            mirrors[name] = mirror_maker(name, chain, centre, folder)
+            mirrors[name] = mirror_maker(name, chain, centre, folder, mirrored(chain.topics))
             mirrors[name].start()
         yield _feed(Sites(chains, centre, mirrors, arrivals, {}))
     finally:

@@ -43,14 +43,15 @@ def committed_at(offsets):
 
 def test_a_fold_starts_from_its_state_and_knows_what_is_written(settings, committed):
     saved = savepoint("detector", {("statistics", 0): 40})
-    copy = copied(settings, "metadata", "offsets/7", "offsets/8", "commits/7", "state/0/0/8.zip")
+    copy = copied(settings, "metadata", "offsets/8", "commits/7", "state/0/0/8.zip")
+    copy.write("offsets/7", b'v2\n{}\nread:{"statistics":{"0":35}}')  # in the log that it was taken in
     Store.of(settings.checkpoint_of("detector")).write("offsets/9", b"of later")
     written = Written(12, "old", {0: 2, 1: 2}, {("statistics", 0): 90, ("statistics", 1): 5})
     rewind.put_back("detector", saved, copy, written, settings)
 
     there = Store.of(settings.checkpoint_of("detector"))
     assert there.names() == ["commits/7", "metadata", "offsets/7", "state/0/0/8.zip", "written.json"]
-    assert there.read("offsets/7") == b"old"
+    assert there.read("offsets/7") == b'v2\n{}\nread:{"statistics":{"0":40}}'
     assert there.read("written.json") == b'{"statistics":{"0":90,"1":5}}'
     run = there.read("metadata").decode().split('"')[3]
     assert run != "old"

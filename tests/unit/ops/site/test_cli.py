@@ -21,6 +21,14 @@ def test_the_centres_map_keeps_the_sites_times_and_all_else(tmp_path):
         assert centre[topic.name] == expected
 
 
+def test_a_chain_that_moves_keeps_all_times(tmp_path):
+    path = tmp_path / "there.yaml"
+    path.write_text(runner.invoke(app, ["topics", "--all"], catch_exceptions=False).stdout)
+    assert {topic.timestamp for topic in load_topics(path)} == {"CreateTime"}
+    arguments = ["mirror", "old", "--from", "a:1", "--to", "b:1", "--all"]
+    assert "novelties," in runner.invoke(app, arguments, catch_exceptions=False).stdout
+
+
 @pytest.mark.parametrize(("form", "begin"), [("properties", "clusters = dc1, centre"), ("strimzi", "apiVersion")])
 def test_mirror_prints_either_form(form, begin):
     arguments = ["mirror", "dc1", "--from", "a:1", "--to", "b:1", "--as", form]

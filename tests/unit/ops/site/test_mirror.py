@@ -5,7 +5,7 @@ import yaml
 
 from infra.contract.topics import load_topics
 from infra.errors import UserError
-from ops.site.mirror import Mirror, mirrored, properties, strimzi
+from ops.site.mirror import Mirror, everything, mirrored, properties, strimzi
 
 MIRROR = Mirror("dc1", "a:9092,b:9092", "c:9092", tasks=2)
 TOPICS = load_topics()
@@ -13,7 +13,7 @@ TOPICS = load_topics()
 
 def parsed() -> dict[str, str]:
     """As Java reads the file."""
-    lines = (line.split(" = ", 1) for line in properties(MIRROR, TOPICS, 8099).splitlines())
+    lines = (line.split(" = ", 1) for line in properties(MIRROR, mirrored(TOPICS), 8099).splitlines())
     return {name: value.replace("\\\\", "\\") for name, value in lines}
 
 
@@ -21,6 +21,10 @@ def test_what_machines_and_people_say_goes_to_the_centre_and_nothing_that_jobs_w
     names = {topic.name for topic in mirrored(TOPICS)}
     assert {"telemetry.otlp.metrics", "telemetry.lines", "detector.control", "inventory"} <= names
     assert not names & {"events", "events.rejected", "statistics", "novelties", "generations", "sink.progress"}
+
+
+def test_a_chain_that_moves_takes_along_all_but_the_markers_of_its_sinks():
+    assert {topic.name for topic in TOPICS} - {topic.name for topic in everything(TOPICS)} == {"sink.progress"}
 
 
 def test_the_file_of_properties():
@@ -39,14 +43,14 @@ def test_the_patterns_match_exactly_the_mirrored_topics(form):
     if form == "properties":
         patterns = parsed()["dc1->centre.topics"].split(", ")
     else:
-        patterns = [yaml.safe_load(strimzi(MIRROR, TOPICS))["spec"]["mirrors"][0]["topicsPattern"]]
+        patterns = [yaml.safe_load(strimzi(MIRROR, mirrored(TOPICS)))["spec"]["mirrors"][0]["topicsPattern"]]
     others = [topic.name for topic in TOPICS] + ["telemetryXlines", "events.v2", "inventory.v2"]
     matched = {name for name in others if any(re.fullmatch(pattern, name) for pattern in patterns)}
     assert matched == {topic.name for topic in mirrored(TOPICS)}
 
 
 def test_the_resource_of_strimzi():
-    resource = yaml.safe_load(strimzi(MIRROR, TOPICS))
+    resource = yaml.safe_load(strimzi(MIRROR, mirrored(TOPICS)))
     assert resource["metadata"] == {"name": "mirror-dc1"}
     target, (flow,) = resource["spec"]["target"], resource["spec"]["mirrors"]
     assert target["alias"] == "centre" and target["bootstrapServers"] == "c:9092"

@@ -1,0 +1,91 @@
+"""A chain is moved to another cluster, where its records stand at other offsets, and goes on as if it had stayed."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.errors import UserError
+from infra.jars import default_jars
+from infra.local.kafka import KafkaBroker
+from ops.replay.registry import Registry
+from ops.savepoints import chain as sets
+from ops.savepoints import savepoints
+from ops.site.mirror import everything, mirrored
+from tests.chaos.reading import read_topic
+from tests.integration.conftest import free_ports
+from tests.integration.ops.records import assert_same, by_machine, each_event
+from tests.integration.ops.site.mirroring import Arrivals, mirror_maker, sent
+from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
+from tests.replay.report import Report
+from tests.waiting import until
+
+MOVED = 150  # the second of the simulation: in the midst of a silence
+JOBS = ("enrichment", "statistics", "detector", "incidents", "archive")
+FORMS = {"events": each_event, "statistics": by_machine, "novelties": by_machine, "incidents": by_machine}
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
+
+
+def records(chain: SmallChain, topic: str):
+    return read_topic(chain.settings.kafka_bootstrap, topic)
+
+
+def restore(name: str, chain: SmallChain) -> None:
+    registry = Registry.read(chain.settings.kafka_bootstrap)
+    sets.restore(savepoints.read(name, chain.settings), chain.settings, registry, chain.topics)
+
+
+@pytest.fixture(scope="module")
+def there(spark, brokers, tmp_path_factory) -> SmallChain:
+    """The other cluster, with its topics."""
+    broker = KafkaBroker(tmp_path_factory.mktemp("there-broker"), free_ports(4), jars=default_jars())
+    brokers.append(broker)
+    broker.spawn()
+    until(broker.ready, 120, "the broker does not answer")
+    chain = SmallChain(tmp_path_factory.mktemp("there"), broker.address, spark)
+    chain.create_topics()
+    return chain
+
+
+def test_a_chain_that_is_moved_says_what_it_would_have_said(small_chain: SmallChain, there: SmallChain, tmp_path: Path):
+    here = small_chain
+    here.feed_until(MOVED)
+    here.start()
+    here.stop()
+    saved = sets.create("move", here.settings, JOBS, here.topics, here.spark)
+    savepoints.export(saved, here.settings, tmp_path / "move.tgz")
+    savepoints.take_in(tmp_path / "move.tgz", None, there.settings)
+    with pytest.raises(UserError, match="has it been mirrored so far"):
+        restore("move", there)
+
+    whole, arrivals = everything(here.topics), Arrivals(there, everything(there.topics))
+    mirror = mirror_maker("old", here, there, tmp_path, whole)
+    mirror.start()
+    try:
+        arrivals.wait_for(sum(len(records(here, topic.name)) for topic in whole))
+    finally:
+        mirror.clean()
+        arrivals.close()
+
+    # It stays, too, to see what it would have said.
+    here.feed_until(SECONDS)
+    here.start()
+    here.stop()
+    telemetry = Arrivals(there, mirrored(there.topics))
+    mirror = mirror_maker("old", here, there, tmp_path, mirrored(here.topics))
+    mirror.start()
+    try:
+        telemetry.wait_for(sent(here))
+    finally:
+        mirror.clean()
+        telemetry.close()
+
+    restore("move", there)
+    there.start()
+    there.stop()
+    compared = {}
+    for topic, form in FORMS.items():
+        expected = form(records(here, topic))
+        assert_same(topic, expected, form(records(there, topic)))
+        compared[topic] = expected.total()
+    assert there.log.ends(["statistics"]) != here.log.ends(["statistics"])
+    Report(Path("build/sites.json")).add("moved to another cluster", records=compared, lost=0, duplicated=0)
