@@ -11,21 +11,24 @@ from infra.jdk import KAFKA_JAVA, find_jdk
 from infra.local.kafka import LOGGING
 from ops.site.mirror import Mirror, mirrored, properties
 from tests.chaos.processes import Job
-from tests.integration.conftest import free_ports
 from tests.integration.ops.small_chain import PATIENCE, SmallChain
 from tests.waiting import until
 
 
-def mirror_maker(site: str, chain: SmallChain, centre: SmallChain, folder: Path, topics: Iterable[Topic]) -> Job:
-    """MirrorMaker 2 of these topics from a site to the centre, as `kappa site mirror` configures it; not started."""
-    mirror = Mirror(site, chain.settings.kafka_bootstrap, centre.settings.kafka_bootstrap)
-    file = folder / f"{site}.properties"
-    file.write_text(properties(mirror, topics, free_ports(1)))
+def mirror_maker(mirror: Mirror, topics: Iterable[Topic], port: int, folder: Path) -> Job:
+    """MirrorMaker 2 of these topics, as `kappa site mirror` configures it; not started."""
+    file = folder / f"{mirror.site}.properties"
+    file.write_text(properties(mirror, topics, port))
     java = str(find_jdk(KAFKA_JAVA, "Kafka") / "bin" / "java")
     logging = f"-Dlog4j2.configurationFile={LOGGING}"
     program = (java, "-Xmx384m", logging, "-cp", f"{fetch('kafka', default_jars())}/*")
     command = ("org.apache.kafka.connect.mirror.MirrorMaker", str(file))
-    return Job(f"mirror-{site}", command, {}, folder / f"{site}.log", program=program)
+    return Job(f"mirror-{mirror.site}", command, {}, folder / f"{mirror.site}.log", program=program)
+
+
+def between(site: str, chain: SmallChain, centre: SmallChain) -> Mirror:
+    """From the broker of one to that of the other."""
+    return Mirror(site, chain.settings.kafka_bootstrap, centre.settings.kafka_bootstrap)
 
 
 def sent(chain: SmallChain) -> int:

@@ -14,7 +14,7 @@ from ops.site.mirror import everything, mirrored
 from tests.chaos.reading import read_topic
 from tests.integration.conftest import free_ports
 from tests.integration.ops.records import assert_same, by_machine, each_event
-from tests.integration.ops.site.mirroring import Arrivals, mirror_maker, sent
+from tests.integration.ops.site.mirroring import Arrivals, between, mirror_maker, sent
 from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
 from tests.replay.report import Report
 from tests.waiting import until
@@ -58,7 +58,8 @@ def test_a_chain_that_is_moved_says_what_it_would_have_said(small_chain: SmallCh
         restore("move", there)
 
     whole, arrivals = everything(here.topics), Arrivals(there, everything(there.topics))
-    mirror = mirror_maker("old", here, there, tmp_path, whole)
+    way, port = between("old", here, there), free_ports(1)
+    mirror = mirror_maker(way, whole, port, tmp_path)
     mirror.start()
     try:
         arrivals.wait_for(sum(len(records(here, topic.name)) for topic in whole))
@@ -71,7 +72,7 @@ def test_a_chain_that_is_moved_says_what_it_would_have_said(small_chain: SmallCh
     here.start()
     here.stop()
     telemetry = Arrivals(there, mirrored(there.topics))
-    mirror = mirror_maker("old", here, there, tmp_path, mirrored(here.topics))
+    mirror = mirror_maker(way, mirrored(here.topics), port, tmp_path)
     mirror.start()
     try:
         telemetry.wait_for(sent(here))

@@ -17,7 +17,7 @@ from tests.chaos.processes import Job
 from tests.chaos.reading import Record, read_topic
 from tests.integration.conftest import free_ports
 from tests.integration.ops.records import assert_same, by_machine, each_event, parsed
-from tests.integration.ops.site.mirroring import Arrivals, mirror_maker, sent
+from tests.integration.ops.site.mirroring import Arrivals, between, mirror_maker, sent
 from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
 from tests.replay.report import Report
 from tests.waiting import until
@@ -65,8 +65,10 @@ def sites(spark, brokers, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("mirrors")
     mirrors, arrivals = {}, Arrivals(centre, mirrored(centre.topics))
     try:
-        for name, chain in chains.items():
-            mirrors[name] = mirror_maker(name, chain, centre, folder, mirrored(chain.topics))
+        port = free_ports(len(chains))
+        for number, (name, chain) in enumerate(chains.items()):
+            way = between(name, chain, centre)
+            mirrors[name] = mirror_maker(way, mirrored(chain.topics), port + number, folder)
             mirrors[name].start()
         yield _feed(Sites(chains, centre, mirrors, arrivals, {}))
     finally:
