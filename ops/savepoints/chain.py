@@ -157,10 +157,13 @@ def _in_this_log(saved: ChainSavepoint, topics: TopicMap, kafka: Log) -> ChainSa
     savepoints.check_there(saved.name, places, kafka)
     if not landmarks.displaced(kafka, marks, topics):
         return saved
+    for query, one in saved.queries.items():
+        if one.shared:  # its sources stand at offsets of their own, and the savepoint has one of them
+            raise UserError(
+                f"savepoint {saved.name!r}: {query} reads {one.shared[0]} twice, and can't go to another log"
+            )
     found = landmarks.relocated(kafka, marks, saved.name)
-    log.info(
-        "another log: the savepoint's offsets were found by their records", savepoint=saved.name, places=len(places)
-    )
+    log.info("another log, in which the savepoint's records were found", savepoint=saved.name, places=len(places))
 
     def moved(offsets: StoredOffsets) -> StoredOffsets:
         return landmarks.moved(offsets, found, saved.name)

@@ -7,7 +7,6 @@ record before each of its offsets: where the same record stands in the other log
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
-import structlog
 from confluent_kafka import Message
 from pydantic import BaseModel, ConfigDict
 
@@ -21,7 +20,6 @@ from infra.errors import UserError
 ALIKE_MILLI = 60_000
 
 Position = tuple[Partition, int]
-log = structlog.get_logger()
 
 
 class Landmark(BaseModel):
