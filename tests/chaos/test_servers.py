@@ -42,8 +42,9 @@ def test_the_indexer_waits_for_either_server_and_loses_nothing(tmp_path):
             poll_until(chain.settled, "the first part")
 
             servers.elasticsearch.kill()
+            waits = WAITING.labels("unavailable")._value
             chain.send("statistics", *(window("vm-1", number) for number in range(100, 200)))
-            poll_until(lambda: WAITING._value.get() == 1, "the indexer waits")
+            poll_until(lambda: waits.get() == 1, "the indexer waits")
             assert sum(chain.lags()) == 100
             servers.up()
             poll_until(chain.settled, "the second part")
