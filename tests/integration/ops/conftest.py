@@ -20,13 +20,23 @@ def brokers(spark):
         broker.stop()
 
 
+@pytest.fixture(scope="session")
+def new_chain(spark, brokers, tmp_path_factory):
+    """Makes a chain with a broker and topics; nothing runs and nothing is fed yet."""
+
+    def make(name: str = "chain", prefix: str = "") -> SmallChain:
+        broker = KafkaBroker(tmp_path_factory.mktemp(f"{name}-broker"), free_ports(4), jars=default_jars())
+        brokers.append(broker)
+        broker.spawn()
+        until(broker.ready, 120, "the broker does not answer")
+        chain = SmallChain(tmp_path_factory.mktemp(name), broker.address, spark, prefix)
+        chain.create_topics()
+        return chain
+
+    return make
+
+
 @pytest.fixture(scope="module")
-def small_chain(spark, brokers, tmp_path_factory):
-    """A broker and topics; nothing runs and nothing is fed yet."""
-    broker = KafkaBroker(tmp_path_factory.mktemp("broker"), free_ports(4), jars=default_jars())
-    brokers.append(broker)
-    broker.spawn()
-    until(broker.ready, 120, "the broker does not answer")
-    chain = SmallChain(tmp_path_factory.mktemp("chain"), broker.address, spark)
-    chain.create_topics()
-    return chain
+def small_chain(new_chain):
+    """A chain of its own for each file of tests."""
+    return new_chain()

@@ -32,7 +32,7 @@ def between(site: str, chain: SmallChain, centre: SmallChain) -> Mirror:
 
 
 def sent(chain: SmallChain) -> int:
-    """How many records the mirrored topics of a site have."""
+    """How many offsets the mirrored topics have; where nobody wrote in transactions, these are the records."""
     return sum(chain.log.ends([topic.name for topic in mirrored(chain.topics)]).values())
 
 

@@ -9,8 +9,6 @@ import orjson
 import pytest
 from confluent_kafka import Producer
 
-from infra.jars import default_jars
-from infra.local.kafka import KafkaBroker
 from jobs.runtime.watermarks import last_watermarks
 from ops.site.mirror import mirrored
 from tests.chaos.processes import Job
@@ -51,17 +49,10 @@ class Sites:
 
 
 @pytest.fixture(scope="module")
-def sites(spark, brokers, tmp_path_factory):
+def sites(new_chain, tmp_path_factory):
     """Everything was sent. Of dc1 all is at the centre, through two kills of its mirror; of dc2 what is before CUT."""
-    chains = {}
-    for name in ("dc1", "dc2", "centre"):
-        broker = KafkaBroker(tmp_path_factory.mktemp(f"{name}-broker"), free_ports(4), jars=default_jars())
-        brokers.append(broker)
-        broker.spawn()
-        until(broker.ready, 120, "the broker does not answer")
-        chains[name] = SmallChain(tmp_path_factory.mktemp(name), broker.address, spark, prefix=f"{name}-")
-        chains[name].create_topics()
-    centre = chains.pop("centre")
+    chains = {name: new_chain(name, f"{name}-") for name in ("dc1", "dc2")}
+    centre = new_chain("centre")
     folder: Path = tmp_path_factory.mktemp("mirrors")
     mirrors, arrivals = {}, Arrivals(centre, mirrored(centre.topics))
     try:
