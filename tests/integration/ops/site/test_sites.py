@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from jobs.runtime.watermarks import last_watermarks
+from ops.simulator.faults import SECOND
 from ops.site.mirror import mirrored
 from tests.chaos.processes import Job
 from tests.chaos.reading import Record, read_topic
@@ -24,7 +25,6 @@ STEP = 4  # seconds that are sent before the centre has to have them: less than 
 KILLS = (60, 180)  # of the mirror of dc1
 CUT = 120  # since when nothing comes from dc2
 LATENESS = 20
-SECOND = 1_000_000_000
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
 
 
