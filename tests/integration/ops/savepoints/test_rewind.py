@@ -12,6 +12,7 @@ from connectors.kafka.offsets import Log
 from infra.contract.topics import load_topics
 from infra.errors import UserError
 from jobs.runtime.commits import BatchCommitter, TakenOverError
+from jobs.runtime.offset_log import OffsetLogEntry
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from ops.savepoints import cut, rewind
@@ -119,8 +120,9 @@ def test_a_job_that_is_put_back_knows_what_it_has_written_whatever_it_reads_agai
         markers=tuple(SavedMarker(slot=slot, done=1, tasks=TASKS) for slot in range(TASKS)), layout={}, shards=2,
     )  # fmt: skip
     copy = Store.of(settings.savepoint_of("sp")) / "checkpoint"
-    for name in ("metadata", "offsets/0", "commits/0"):
-        copy.write(name, b"{}")
+    plan = OffsetLogEntry("v2", "{}", {"statistics": saved.offsets})
+    for name, content in [("metadata", "{}"), ("offsets/0", plan.format()), ("commits/0", "v1\n{}")]:
+        copy.write(name, content.encode())
     rewind.check(QUERY, saved, found)
     rewind.take_over(QUERY, found, settings)
     with pytest.raises(TakenOverError, match="another copy of this job runs"):

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import orjson
 import pytest
 from typer.testing import CliRunner
@@ -18,8 +20,8 @@ def watched(monkeypatch):
         }  # always busy, a hundred rows a second
 
     monkeypatch.setattr(autoscale, "observe", observe)
-    monkeypatch.setattr(autoscale.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(autoscale.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    time = SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+    monkeypatch.setattr(autoscale, "time", time)
     return asked
 
 

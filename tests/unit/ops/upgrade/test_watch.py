@@ -1,5 +1,7 @@
 """When a watch ends, and what it says then; the time is the test's."""
 
+from types import SimpleNamespace
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -13,10 +15,13 @@ MARK = Mark(mode="checkpoint", taken="now", queries={"detector": Before(owner="o
 
 @pytest.fixture
 def now(monkeypatch):
-    """The time, which passes only where something waits."""
+    """The time, which passes only where the watch waits: threads of other tests keep their own."""
     time = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: time[0])
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: time.__setitem__(0, time[0] + seconds))
+    clock = SimpleNamespace(
+        monotonic=lambda: time[0],
+        sleep=lambda seconds: time.__setitem__(0, time[0] + seconds),
+    )
+    monkeypatch.setattr(module, "time", clock)
     return time
 
 
