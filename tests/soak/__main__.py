@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,7 @@ from tests.chaos.chain import SETTLE_SECONDS, Chain
 from tests.chaos.processes import Job
 from tests.integration.conftest import free_ports
 from tests.soak.fleet import DAY, MINUTE, TOPIC, Fleet
-from tests.soak.growth import Sample, disk_bytes, growth, memory_bytes, totals
+from tests.soak.growth import Sample, age_seconds, disk_bytes, growth, memory_bytes, settled, totals
 from tests.soak.ledger import TOPICS, Ledger, Reader
 from tests.waiting import until
 
@@ -46,10 +46,12 @@ TRAIL = 15  # minutes after the end, which let the last windows close
 LEAST_ROLLS = 10
 LARGEST_GROWTH = 0.02
 MEGABYTE = 2**20
+ALERT, ALERT_SECONDS = "KappaJobDown", 90.0
 # By size, as brokers count a record's age by their own clock; and their own topics, which are compacted.
 BROKER = {
-    "log.retention.bytes": 2 * MEGABYTE,
+    "log.retention.bytes": MEGABYTE,
     "log.segment.bytes": MEGABYTE,
+    "log.roll.ms": 86_400_000,  # by the records' clock
     "log.retention.check.interval.ms": 10_000,
     "offsets.topic.segment.bytes": MEGABYTE,
     "transaction.state.log.segment.bytes": MEGABYTE,
@@ -58,6 +60,7 @@ SPARK = {
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 5 minutes",
     "spark.databricks.delta.properties.defaults.logRetentionDuration": "interval 5 minutes",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.cleaner.periodicGC.interval": "1min",  # as short beside the default as an hour here is beside its days
 }
 MAINTENANCE = {
     "maintain": ("archive", "maintain", "--every", "5m"),
@@ -116,6 +119,7 @@ class Soak:
         self.monitoring = Monitoring(home / "monitoring", port + 35, ports)
         self.samples: list[Sample] = []
         self.kills: list[tuple[float, str]] = []  # when, by the wall clock, and what
+        self.held: list[tuple[float, str]] = []  # those of them that an alert was waited for
         self.rolled: dict[str, set[str]] = {"elasticsearch": set(), "kafka": set(), "delta": set()}
         self._random = random.Random(seed)
         self._over = threading.Event()
@@ -184,7 +188,7 @@ class Soak:
                 return
 
     def _kill(self) -> None:
-        """kill -9 of a job, or of a server, which comes back."""
+        """kill -9 of a server, which comes back, or of a job; half of them stay down until somebody hears of it."""
         name = self._random.choice([*self.chain.jobs, "kafka", "elasticsearch"])
         self.kills.append((time.time(), name))
         servers = {"kafka": self.chain.servers.kafka[0], "elasticsearch": self.chain.servers.elasticsearch}
@@ -192,8 +196,20 @@ class Soak:
             server.kill()
             time.sleep(self._random.uniform(0, 10))
             server.spawn()
+        elif CAN_MONITOR and len(self.held) < len(self.kills) // 2:
+            self._hold(name)
         else:
             self.chain.jobs[name].kill()
+
+    def _hold(self, name: str) -> None:
+        self.held.append(self.kills[-1])
+        self.chain.hold(name)
+        try:
+            self.chain.jobs[name].kill()
+            with suppress(TimeoutError):  # the report says that nobody heard of it
+                self.monitoring.wait_for(ALERT_SECONDS, ALERT, instance=name)
+        finally:
+            self.chain.release(name)
 
     def _sample(self) -> None:
         leaders = {name: job.process.pid for name, job in self.chain.jobs.items() if job.process}
@@ -202,7 +218,8 @@ class Soak:
         for index, count in indices.items():
             documents[index.split("-")[1]] += count
         memory = {name: memory_bytes(leader) for name, leader in leaders.items()}
-        self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, dict(documents)))
+        ages = {name: age_seconds(leader) for name, leader in leaders.items()}
+        self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, ages, dict(documents)))
         self._note_rolls(list(indices))
 
     def _indices(self) -> dict[str, int]:
@@ -216,7 +233,7 @@ class Soak:
         events = self.chain.topics["events"].name
         starts = Log(self.chain.settings.kafka_bootstrap).starts([events])
         self.rolled["kafka"] |= {str(offset) for place, offset in starts.items() if place[1] == 0}
-        self.rolled["delta"] |= {one.name for one in (self.home / "delta").glob("log/**/date=*")}
+        self.rolled["delta"] |= {one.name for one in (self.home / "delta").glob("*/log/**/date=*")}
 
     def _settle(self) -> None:
         end = self.fleet.start + self.minutes * MINUTE
@@ -233,25 +250,34 @@ class Soak:
     def report(self) -> dict[str, Any]:
         """What `build/soak.json` says."""
         compared = self.ledger.compared(self.minutes)
-        kinds = {name: totals(self.samples, name) for name in ("disk_bytes", "memory_bytes", "documents")}
-        grown = {name: round(growth(values), 4) for name, values in kinds.items()}
+        disk, documents = totals(self.samples, "disk_bytes"), totals(self.samples, "documents")
+        grown = {
+            "disk_bytes": growth(disk),
+            "memory_bytes": growth(settled(self.samples)),
+            "documents": growth(documents),
+        }
         rolls = {name: len(seen) - 1 for name, seen in self.rolled.items()}
         right = not (compared["lost"] or compared["duplicated"] or compared["wrong"])
+        alerts = self._alerts()
+        heard = {(one["at"], one["killed"]) for one in alerts if one["name"] == ALERT and one["ended"]}
         by_job = {name: [one.memory_bytes.get(name, 0) for one in self.samples] for name in self.chain.jobs}
         return {
-            "passed": right and min(rolls.values()) >= LEAST_ROLLS and max(grown.values()) <= LARGEST_GROWTH,
+            "passed": right
+            and heard >= set(self.held)
+            and min(rolls.values()) >= LEAST_ROLLS
+            and max(grown.values()) <= LARGEST_GROWTH,
             "hours": self.hours,
             "event_days": self.minutes / DAY,
             "kills": len(self.kills),
             "killed": dict(Counter(name for _, name in self.kills)),
             **compared,
             "rolls": rolls,
-            "alerts": self._alerts(),
-            "growth": grown,
-            "disk_bytes": kinds["disk_bytes"],
+            "alerts": alerts,
+            "growth": {name: round(value, 4) for name, value in grown.items()},
+            "disk_bytes": disk,
             "disk_by_folder": [one.disk_bytes for one in self.samples],
             "memory_bytes": by_job,
-            "documents": kinds["documents"],
+            "documents": documents,
         }
 
     def _alerts(self) -> list[dict[str, Any]]:
@@ -268,7 +294,9 @@ class Soak:
                 own = [one for one in heard if one["labels"]["alertname"] == alert]
                 after = next(one["heard"] for one in own if one["status"] == "firing") - killed
                 ended = own[-1]["status"] == "resolved"
-                found.append({"name": alert, "killed": name, "fired_after_s": round(after, 1), "ended": ended})
+                found.append(
+                    {"name": alert, "killed": name, "at": killed, "fired_after_s": round(after, 1), "ended": ended}
+                )
         return found
 
 

@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import psutil
 
 from tests.chaos.processes import session_of
 
+WARM_SECONDS = 600.0  # a process that was started again takes less at first
 NOT_COUNTED = ("log", "jars", "truth")  # logs are the orchestrator's to rotate
 
 
@@ -20,6 +22,7 @@ class Sample(NamedTuple):
     seconds: float
     disk_bytes: dict[str, int]  # by folder below the home
     memory_bytes: dict[str, int]  # by process and what it has started; shared pages in shares
+    age_seconds: dict[str, float]  # of each of these processes
     documents: dict[str, int]  # by kind
 
 
@@ -46,6 +49,14 @@ def memory_bytes(leader: int) -> int:
     return total
 
 
+def age_seconds(leader: int) -> float:
+    """Since a process was started; 0 if it is gone."""
+    try:
+        return time.time() - psutil.Process(leader).create_time()
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
 def growth(values: Sequence[float]) -> float:
     """By which share the last third of the second half is above its first third, as medians; below 0 if it is less."""
     half = list(values)[len(values) // 2 :]
@@ -57,3 +68,15 @@ def growth(values: Sequence[float]) -> float:
 def totals(samples: Iterable[Sample], field: str) -> list[int]:
     """The sum of a field of each sample."""
     return [sum(getattr(sample, field).values()) for sample in samples]
+
+
+def settled(samples: Iterable[Sample]) -> list[int]:
+    """The memory of each sample, in which a process that was just started again counts as what it took before."""
+    known: dict[str, int] = {}
+    totals = []
+    for one in samples:
+        for name, value in one.memory_bytes.items():
+            if name not in known or one.age_seconds.get(name, 0.0) >= WARM_SECONDS:
+                known[name] = value
+        totals.append(sum(known.values()))
+    return totals
