@@ -18,7 +18,7 @@ class DeltaSink:
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
         """Append `frame` as micro-batch `batch_id`; the summary is empty, as Delta counts no rows here."""
         append(frame, self.path, self.application, batch_id, self.partition_by)
-        return WriteSummary({}, {}, 0, {})
+        return WriteSummary({}, {}, {}, 0, {})
 
 
 def append(frame: DataFrame, path: str, application: str, batch_id: int, partition_by: Sequence[str] = ()) -> None:

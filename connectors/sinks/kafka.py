@@ -45,8 +45,14 @@ COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
 SOURCE_COLUMNS = ("source_topic", "source_partition", "source_oldest_ms", "source_newest_ms")
 # What is to be counted of a row, or null: optional; WriteSummary.rows_by_note has the counts.
 NOTE = "note"
+# What a row comes from, a site for example, or null: optional; WriteSummary.newest_by_origin has the newest times.
+ORIGIN = "origin"
 
-_OPTIONAL = {**dict(zip(SOURCE_COLUMNS, ("string", "int", "long", "long"), strict=True)), NOTE: "string"}
+_OPTIONAL = {
+    **dict(zip(SOURCE_COLUMNS, ("string", "int", "long", "long"), strict=True)),
+    NOTE: "string",
+    ORIGIN: "string",
+}
 
 
 @dataclass(frozen=True)
@@ -86,10 +92,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class WriteSummary:
-    """What a micro-batch wrote: rows, tasks that an earlier attempt had done, what was read of source partitions."""
+    """What a micro-batch wrote: rows, tasks that an earlier attempt had done, what was read of source partitions.
+
+    Times are Kafka timestamps in ms.
+    """
 
     rows_by_topic: dict[str, int]
     rows_by_note: dict[str, int]
+    newest_by_origin: dict[str, int]
     skipped_tasks: int
     sources: dict[tuple[str, int], Span]
 
@@ -105,7 +115,7 @@ class TransactionalSink:
         self._of_tasks: Any = None  # the JVM's KafkaTask.Settings
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteSummary:
-        """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS and NOTE) as batch `batch_id`.
+        """Write `frame` (COLUMNS, maybe SOURCE_COLUMNS, NOTE and ORIGIN) as batch `batch_id`.
 
         Each task's rows go out in time order, those without a key after the others of their time.
 
@@ -159,14 +169,16 @@ class TransactionalSink:
 def _summary(results: list[dict[str, Any]]) -> WriteSummary:
     rows: Counter[str] = Counter()
     notes: Counter[str] = Counter()
+    newest: dict[str, int] = {}
     sources: dict[tuple[str, int], Span] = {}
     for result in results:
         rows.update(result["rows"])
         notes.update(result["notes"])
+        newest |= {origin: max(time, newest.get(origin, time)) for origin, time in result["newest"].items()}
         for topic, partition, oldest, newest in result["sources"]:
             known = sources.get((topic, partition), Span(oldest, newest))
             sources[topic, partition] = Span(min(oldest, known.oldest), max(newest, known.newest))
-    return WriteSummary(dict(rows), dict(notes), sum(result["skipped"] for result in results), sources)
+    return WriteSummary(dict(rows), dict(notes), newest, sum(result["skipped"] for result in results), sources)
 
 
 def in_order(frame: DataFrame, tasks: int | None = None) -> DataFrame:

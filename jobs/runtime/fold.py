@@ -34,7 +34,7 @@ _INITIAL_VERSION = "initial"
 
 _OUTPUT = (
     "topic string, shard int, by_key boolean, key string, value binary, time_unix_nano long,"
-    " headers array<struct<key:string,value:binary>>, note string"
+    " headers array<struct<key:string,value:binary>>, note string, origin string"
 )
 
 
@@ -173,6 +173,7 @@ def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
             "time_unix_nano": [o.time_unix_nano for o in outputs],
             "headers": [[{"key": k, "value": v} for k, v in o.headers] for o in outputs],
             "note": [o.note for o in outputs],
+            "origin": [o.origin for o in outputs],
         }
     )
 
@@ -192,4 +193,5 @@ def to_records(frame: DataFrame, topics: Mapping[str, str], *, same_partition: b
         F.expr("time_unix_nano div 1000000").alias("timestamp_ms"),
         "headers",
         "note",
+        "origin",
     )

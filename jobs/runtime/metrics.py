@@ -27,6 +27,13 @@ BATCH_SECONDS = Histogram(
     "kappa_batch_seconds", "Duration of a micro-batch", _LABELS, buckets=(0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 )
 EVENT_TIME = Gauge("kappa_event_time_seconds", "Completed event time, Unix seconds: the job's last watermark", ("job",))
+SITE_EVENT_TIME = Gauge(
+    "kappa_site_event_time_seconds",
+    "Newest event time with statistics of a machine at the site, Unix seconds",
+    ("site",),
+)
+MOST_SITES = 1_000
+_SITES: set[str] = set()
 WATERMARK_MARGIN = Gauge(
     "kappa_watermark_margin_seconds",
     "What watermarks leave for the skew of brokers' clocks, by what was measured",
@@ -91,6 +98,17 @@ def observe_write(job: str, rows_by_target: dict[str, int], rows_by_note: dict[s
     for note, rows in rows_by_note.items():
         NOTED_ROWS.labels(job, note).inc(rows)
     SKIPPED_TASKS.labels(job).inc(skipped_tasks)
+
+
+def observe_sites(newest_ms: Mapping[str, int]) -> None:
+    """Set the newest event time of each site, ms since the epoch, that a micro-batch had statistics of.
+
+    Only of the first MOST_SITES: where the inventory doesn't know a machine, it says itself where it is.
+    """
+    for site, time_ms in newest_ms.items():
+        if site in _SITES or len(_SITES) < MOST_SITES:
+            _SITES.add(site)
+            SITE_EVENT_TIME.labels(site).set(time_ms / 1000)
 
 
 def observe_watermark(job: str, watermark_ms: int) -> None:

@@ -89,6 +89,7 @@ class BatchWriter:
         self.committer.commit(batch_id, end, watermarks)
         reach("committed")
         metrics.observe_write(self.query.job, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
+        metrics.observe_sites(summary.newest_by_origin)
 
 
 def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> SinkSettings:

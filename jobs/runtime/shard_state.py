@@ -96,6 +96,7 @@ class Output:
         topic: the key of its topic in the map, if that isn't the fold's usual one.
         by_key: whether its key decides the partition; else it goes into the shard's own.
         note: as what it is counted: a dead letter's code, `late`.
+        origin: the site whose event time it shows, if that is known.
     """
 
     key: str | None
@@ -105,6 +106,7 @@ class Output:
     topic: str | None = None
     by_key: bool = False
     note: str | None = None
+    origin: str | None = None
 
     @classmethod
     def of_watermark(cls, time_unix_nano: int) -> "Output":

@@ -66,9 +66,9 @@ class Shard:
         """A window's record; several, if it is too large for one."""
         trace = f"{batch.topic}/{batch.shard}/{result.fact.first_offset}-{result.fact.last_offset}".encode()
         headers = (("kappa.source", trace), version_header("statistics"))
-        topic = EARLY if result.early else None
+        topic, site = EARLY if result.early else None, result.fact.inventory.get("site")
         for value in in_parts(result.json(), self.limits.record_bytes):
-            yield Output(result.machine, value, result.time, headers, topic)
+            yield Output(result.machine, value, result.time, headers, topic, origin=site)
 
     def _dead_letters(self, batch: Input) -> Iterator[Output]:
         """What was left out in the panes that have ended."""

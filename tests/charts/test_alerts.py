@@ -67,6 +67,15 @@ FAULTS = {
         60,
     ),
     "KappaEventTimeBehind": Fault({'kappa_event_time_lag_seconds{job="enrichment"}': "20x5 400x20 20x60"}, 20, 40),
+    "KappaSiteBehind": Fault(
+        {
+            'kappa_event_time_seconds{job="statistics"}': GOES_ON,
+            'kappa_site_event_time_seconds{site="dc1"}': "0+60x20 1200x5 _x20 3000+60x100",  # and the job is started again
+            'kappa_site_event_time_seconds{site="dc2"}': GOES_ON,
+        },
+        40,
+        60,
+    ),
     "KappaLagGrows": Fault({'kappa_lag_seconds{job="detector", topic="t"}': "0x10 400+60x60 0x60"}, 60, 90),
     "KappaDataWillBeLost": Fault(
         {

@@ -34,6 +34,7 @@ def test_records_are_readable_once_with_key_time_and_headers(scene):
     }
     assert summary.rows_by_topic == {scene.topic: 100}
     assert summary.rows_by_note == {"fifth": 20}
+    assert summary.newest_by_origin == {"site-0": 1_000_000, "site-1": 999_999}
     assert summary.skipped_tasks == 0
     assert summary.sources == {("in", 0): (4_000, 5_099), ("in", 1): (4_001, 5_097), ("in", 2): (4_002, 5_098)}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 from confluent_kafka import Producer
+from prometheus_client import REGISTRY
 
 from jobs.runtime.watermarks import last_watermarks
 from ops.simulator.faults import SECOND
@@ -112,6 +113,14 @@ def test_a_site_that_is_cut_off_holds_back_nothing_of_another(judged: Sites, rep
 
 def test_a_site_that_is_cut_off_is_the_same_up_to_the_cut(judged: Sites):
     assert _same_statistics(judged, "dc2", CUT - 2 * LATENESS)
+
+
+def test_the_centre_shows_how_far_each_site_has_come(judged: Sites, report: Report):
+    (times,) = (one.samples for one in REGISTRY.collect() if one.name == "kappa_site_event_time_seconds")
+    newest = {site: max(one.value for one in times if one.labels["site"].startswith(site)) for site in judged.chains}
+    behind = newest["dc1"] - newest["dc2"]
+    assert SECONDS - CUT - 2 * LATENESS <= behind <= SECONDS - CUT + LATENESS
+    report.add("a site that is behind", behind_s=behind)
 
 
 def test_what_comes_after_the_cut_is_late_and_nothing_is_lost(back: Sites, report: Report):

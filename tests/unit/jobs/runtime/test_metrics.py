@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from infra.errors import UserError
+from jobs.runtime import metrics
 from jobs.runtime.metrics import MetricsServer, observe_progress, observe_watermark, observe_write
 from jobs.runtime.queryable import InvalidQuestionError, NotHereError, NotKnownError
 from jobs.runtime.settings import Settings
@@ -125,6 +126,15 @@ def test_written_rows_and_skipped_tasks_add_up():
     assert sample("kappa_output_rows_total", job="job-w", target="events") == 10
     assert sample("kappa_output_rows_total", job="job-w", target="events.late") == 2
     assert sample("kappa_skipped_tasks_total", job="job-w") == 3
+
+
+def test_each_site_has_its_newest_event_time_and_no_more_sites_are_shown_than_metrics_bear(monkeypatch):
+    monkeypatch.setattr(metrics, "MOST_SITES", len(metrics._SITES) + 2)
+    metrics.observe_sites({"dc1": 60_000, "dc2": 50_000})
+    metrics.observe_sites({"dc1": 70_000, "made up": 90_000})
+    assert sample("kappa_site_event_time_seconds", site="dc1") == 70
+    assert sample("kappa_site_event_time_seconds", site="dc2") == 50
+    assert sample("kappa_site_event_time_seconds", site="made up") is None
 
 
 def test_the_lag_in_event_time_goes_on_growing_without_a_watermark():

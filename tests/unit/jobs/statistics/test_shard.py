@@ -142,7 +142,7 @@ def test_a_complete_window_is_emitted_once_with_all_its_statistics():
 
 def test_the_output_says_where_it_came_from_and_when_it_is():
     (window, end) = run([record(metric(101, 2.0)), record(metric(102, 2.0)), watermark(112)])
-    assert (window.key, window.time_unix_nano) == ("vm-1", 110 * NANO)
+    assert (window.key, window.time_unix_nano, window.origin) == ("vm-1", 110 * NANO, INVENTORY["site"])
     assert window.headers == (("kappa.source", b"events/3/0-1"), ("kappa.schema", b"statistics/4"))
     assert (end.key, end.value, end.time_unix_nano) == (None, watermark(112), 112 * NANO)
 

@@ -78,8 +78,8 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   /**
    * Write the rows of `frame` (the columns of kafka.py's `in_order`) as batch `batch`.
    *
-   * @return what each task did: JSON with `skipped`, `rows` by topic, `notes` by text, `sources` as (topic, partition,
-   *     oldest and newest timestamp in ms)
+   * @return what each task did: JSON with `skipped`, `rows` by topic, `notes` by text, `newest` timestamp in ms by origin,
+   *     `sources` as (topic, partition, oldest and newest timestamp in ms)
    */
   public static List<String> write(Dataset<?> frame, Settings settings, long batch, int tasks) {
     QueryExecution execution = frame.queryExecution();
@@ -143,7 +143,8 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   /** Places of the columns. */
   private static final class Column {
     static final int TOPIC = 0, PARTITION = 1, KEY = 2, VALUE = 3, TIMESTAMP = 4, HEADERS = 5;
-    static final int SOURCE_TOPIC = 6, SOURCE_PARTITION = 7, SOURCE_OLDEST = 8, SOURCE_NEWEST = 9, NOTE = 10;
+    static final int SOURCE_TOPIC = 6, SOURCE_PARTITION = 7, SOURCE_OLDEST = 8, SOURCE_NEWEST = 9;
+    static final int NOTE = 10, ORIGIN = 11;
   }
 
   /** How far this slot has come: `done` batches, the last of them for the checkpoint `run`, in `tasks` tasks. */
@@ -273,18 +274,22 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
     }
   }
 
-  /** What went through a task: rows by topic and by note, and the times of each source partition. */
+  /** What went through a task: rows by topic and by note, the times of each origin and of each source partition. */
   private static final class Seen {
     private static final Span[] NONE = {};
 
     private final Map<UTF8String, long[]> rows = new HashMap<>();
     private final Map<UTF8String, long[]> notes = new HashMap<>();
+    private final Map<UTF8String, long[]> newest = new HashMap<>(); // by origin
     private final Map<UTF8String, Span[]> sources = new HashMap<>(); // by partition; null where nothing was read
 
     void note(InternalRow row) {
       count(rows, row.getUTF8String(Column.TOPIC));
       if (!row.isNullAt(Column.NOTE)) {
         count(notes, row.getUTF8String(Column.NOTE));
+      }
+      if (!row.isNullAt(Column.ORIGIN)) {
+        noteNewest(row.getUTF8String(Column.ORIGIN), row.getLong(Column.TIMESTAMP));
       }
       if (!row.isNullAt(Column.SOURCE_TOPIC)) {
         noteSource(
@@ -303,6 +308,15 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
         counts.put(key.clone(), new long[] {1});
       } else {
         known[0]++;
+      }
+    }
+
+    private void noteNewest(UTF8String origin, long time) {
+      long[] known = newest.get(origin);
+      if (known == null) {
+        newest.put(origin.clone(), new long[] {time});
+      } else {
+        known[0] = Math.max(known[0], time);
       }
     }
 
@@ -328,14 +342,15 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
       }
     }
 
-    private static void putCounts(ObjectNode object, Map<UTF8String, long[]> counts) {
-      counts.forEach((key, count) -> object.put(key.toString(), count[0]));
+    private static void put(ObjectNode object, Map<UTF8String, long[]> values) {
+      values.forEach((key, value) -> object.put(key.toString(), value[0]));
     }
 
     String toJson(boolean skipped) throws JsonProcessingException {
       ObjectNode result = JSON.createObjectNode().put("skipped", skipped);
-      putCounts(result.putObject("rows"), rows);
-      putCounts(result.putObject("notes"), notes);
+      put(result.putObject("rows"), rows);
+      put(result.putObject("notes"), notes);
+      put(result.putObject("newest"), newest);
       var found = result.putArray("sources");
       sources.forEach(
           (topic, spans) -> {
