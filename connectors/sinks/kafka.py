@@ -169,16 +169,17 @@ class TransactionalSink:
 def _summary(results: list[dict[str, Any]]) -> WriteSummary:
     rows: Counter[str] = Counter()
     notes: Counter[str] = Counter()
-    newest: dict[str, int] = {}
+    origins: dict[str, int] = {}
     sources: dict[tuple[str, int], Span] = {}
     for result in results:
         rows.update(result["rows"])
         notes.update(result["notes"])
-        newest |= {origin: max(time, newest.get(origin, time)) for origin, time in result["newest"].items()}
+        for origin, time_ms in result["newest"].items():
+            origins[origin] = max(time_ms, origins.get(origin, time_ms))
         for topic, partition, oldest, newest in result["sources"]:
             known = sources.get((topic, partition), Span(oldest, newest))
             sources[topic, partition] = Span(min(oldest, known.oldest), max(newest, known.newest))
-    return WriteSummary(dict(rows), dict(notes), newest, sum(result["skipped"] for result in results), sources)
+    return WriteSummary(dict(rows), dict(notes), origins, sum(result["skipped"] for result in results), sources)
 
 
 def in_order(frame: DataFrame, tasks: int | None = None) -> DataFrame:

@@ -29,7 +29,7 @@ BATCH_SECONDS = Histogram(
 EVENT_TIME = Gauge("kappa_event_time_seconds", "Completed event time, Unix seconds: the job's last watermark", ("job",))
 SITE_EVENT_TIME = Gauge(
     "kappa_site_event_time_seconds",
-    "Newest event time with statistics of a machine at the site, Unix seconds",
+    "Newest event time with statistics of the site's machines, Unix seconds",
     ("site",),
 )
 MOST_SITES = 1_000

@@ -70,7 +70,7 @@ FAULTS = {
     "KappaSiteBehind": Fault(
         {
             'kappa_event_time_seconds{job="statistics"}': GOES_ON,
-            'kappa_site_event_time_seconds{site="dc1"}': "0+60x20 1200x5 _x20 3000+60x100",  # and the job is started again
+            'kappa_site_event_time_seconds{site="dc1"}': "0+60x20 1200x5 _x20 3000+60x100",  # and a new start
             'kappa_site_event_time_seconds{site="dc2"}': GOES_ON,
         },
         40,

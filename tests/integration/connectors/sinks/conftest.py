@@ -14,7 +14,8 @@ from connectors.sinks.kafka import SinkSettings
 SCHEMA = (
     "topic string, partition int, key string, value string, timestamp_ms long, "
     "headers array<struct<key: string, value: binary>>, "
-    "source_topic string, source_partition int, source_oldest_ms long, source_newest_ms long, note string, origin string"
+    "source_topic string, source_partition int, source_oldest_ms long, source_newest_ms long, "
+    "note string, origin string"
 )
 
 
