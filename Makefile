@@ -94,7 +94,11 @@ test-k8s: setup ## The same by helm in the cluster of your kubeconfig, with an u
 
 .PHONY: test-chaos
 test-chaos: setup $(MOTO)/.installed ## Kill everything at random moments and compare record by record: build/chaos.json, over an hour
-	$(BIN)/pytest tests/chaos --timeout 2400 $(TEST_ARGS)
+	$(BIN)/pytest tests/chaos --ignore tests/chaos/test_cluster.py --timeout 2400 $(TEST_ARGS)
+
+.PHONY: test-cluster
+test-cluster: setup ## Run the chain on Spark's own cluster manager, kill executors, workers and drivers, and compare record by record: build/cluster.json
+	KAPPA_CHAOS_REPORT=build/cluster.json $(BIN)/pytest tests/chaos/test_cluster.py --timeout 3600 $(TEST_ARGS)
 
 .PHONY: test-object-store
 test-object-store: setup $(MOTO)/.installed ## Keep checkpoints and tables in S3, which is slow, throttles and is gone for a minute, while jobs are killed: build/chaos.json, 20 minutes

@@ -14,6 +14,7 @@ import pytest
 from tests.chaos import report
 from tests.chaos.chain import Chain
 from tests.chaos.report import Scenario
+from tests.chaos.standalone import Standalone
 from tests.chaos.verify import verify
 from tests.integration.conftest import free_ports
 from tests.object_store.store import BUCKET, PYTHON, ObjectStore
@@ -126,6 +127,25 @@ def store_chain(lot, object_store) -> Chain:
     """The whole chain with one broker, which keeps checkpoints and tables in an object store."""
     places = {"KAPPA_CHECKPOINTS": f"s3a://{BUCKET}/checkpoints", "KAPPA_DELTA": f"s3a://{BUCKET}/delta"}
     yield lot.get(storage=places | object_store.environment)
+    lot.close()
+
+
+@pytest.fixture
+def standalone(tmp_path_factory):
+    """A master and workers of Spark's own cluster manager."""
+    found = Standalone(tmp_path_factory.mktemp("standalone") / "cluster")
+    try:
+        found.up()
+        yield found
+    finally:
+        found.down()
+
+
+@pytest.fixture
+def spread_chain(lot, standalone, tmp_path) -> Chain:
+    """The whole chain with one broker; its drivers have other disks than those of checkpoints and tables."""
+    shared = {f"KAPPA_{name.upper()}": str(tmp_path / "shared" / name) for name in ("checkpoints", "delta")}
+    yield lot.get(storage=shared | standalone.environment | {"KAPPA_HOME": str(tmp_path / "nodes" / "first")})
     lot.close()
 
 

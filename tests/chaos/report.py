@@ -1,5 +1,6 @@
 """The suite's JSON: written after every scenario, so that what was proven stays when a later one hangs."""
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import orjson
 
-REPORT = Path("build/chaos.json")
+REPORT = Path(os.environ.get("KAPPA_CHAOS_REPORT", "build/chaos.json"))
 
 
 @dataclass
