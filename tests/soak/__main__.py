@@ -49,7 +49,7 @@ MEGABYTE = 2**20
 ALERT, ALERT_SECONDS = "KappaJobDown", 90.0
 # By size, as brokers count a record's age by their own clock; and their own topics, which are compacted.
 BROKER = {
-    "log.retention.bytes": MEGABYTE,
+    "log.retention.bytes": 4 * MEGABYTE,  # of statistics four days, which are a quarter of an hour
     "log.segment.bytes": MEGABYTE,
     "log.roll.ms": 86_400_000,  # by the records' clock
     "log.retention.check.interval.ms": 10_000,
@@ -102,7 +102,7 @@ class Soak:
     """The chain, what feeds it, what kills it, and what is seen of it."""
 
     def __init__(self, home: Path, hours: float, days: int, seed: int) -> None:
-        os.environ.update(declare(home / "declared"))
+        os.environ.update(declare(home / "declared"), KAPPA_CHAOS_JAVA_OPTIONS="")  # they live long: as shipped
         self.home, self.hours, self.minutes = home / "kappa", hours, days * DAY
         self.fleet = Fleet((time.time_ns() // (DAY * MINUTE) - days - 1) * DAY * MINUTE)
         self.ledger = Ledger(self.fleet)
