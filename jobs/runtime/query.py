@@ -48,7 +48,7 @@ class QueryRun:
     def rehearse(self) -> None:
         """Do without effect what a first micro-batch of this JVM takes so long for, if the query says how."""
         if self.query.rehearsal:
-            rehearse(self.query.rehearsal(), scratch_of_this_process(self.context.settings.home.resolve() / "spark"))
+            rehearse(self.query.rehearsal(), scratch_of_this_process(self.context.settings.home))
 
     def start(self) -> StreamingQuery:
         """Start from the checkpoint, which no other copy can plan far beyond since `take_over`."""

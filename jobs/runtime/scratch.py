@@ -19,8 +19,9 @@ log = structlog.get_logger()
 
 
 @cache
-def scratch_of_this_process(root: Path) -> Path:
-    """A folder below `root` that is this process's own, for as long as it lives; others' that are gone are deleted."""
+def scratch_of_this_process(home: Path) -> Path:
+    """A folder below `home` that is this process's own, for as long as it lives; others' that are gone are deleted."""
+    root = home.resolve() / "spark"
     root.mkdir(parents=True, exist_ok=True)
     own = root / f"{socket.gethostname()}-{os.getpid()}"
     for other in root.iterdir():

@@ -106,7 +106,7 @@ def open_session(name: str, settings: Settings, **extra: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # Spark already runs a Python worker for each core
-    scratch = scratch_of_this_process(settings.home.resolve() / "spark")
+    scratch = scratch_of_this_process(settings.home)
     jars = [*spark_jars(), *object_store.jars(settings)]
     builder = (
         SparkSession.builder.appName(name)

@@ -20,7 +20,8 @@ time.sleep(300)
 def test_what_killed_processes_left_is_deleted_and_what_others_use_stays(tmp_path):
     root = tmp_path / "spark"
     processes = [
-        subprocess.Popen([sys.executable, "-c", HOLD, str(root)], stdout=subprocess.PIPE, text=True) for _ in range(2)
+        subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
     ]
     try:
         killed, alive = (Path(one.stdout.readline().strip()) for one in processes)
@@ -31,12 +32,12 @@ def test_what_killed_processes_left_is_deleted_and_what_others_use_stays(tmp_pat
         for folder in (former, foreign):
             folder.mkdir()
 
-        own = scratch_of_this_process(root)
+        own = scratch_of_this_process(tmp_path)
         until(lambda: not killed.exists(), 10, "the lock of a killed process is free")
         assert not former.exists()
         assert (alive / "blockmgr-1" / "shuffle").is_file()
         assert foreign.is_dir()
-        assert scratch_of_this_process(root) == own
+        assert scratch_of_this_process(tmp_path) == own
     finally:
         for one in processes:
             one.kill()
