@@ -32,6 +32,7 @@ from infra.contract.indices import DEFAULT_INDICES
 from infra.contract.topics import DEFAULT_MAP
 from infra.errors import UserError
 from jobs.indexer.index_names import IndexName
+from jobs.runtime.settings import Settings
 from tests.alerts.monitoring import Monitoring
 from tests.chaos.chain import SETTLE_SECONDS, Chain
 from tests.chaos.processes import Job
@@ -61,6 +62,11 @@ SPARK = {
     "spark.databricks.delta.properties.defaults.logRetentionDuration": "interval 5 minutes",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.cleaner.periodicGC.interval": "1min",  # as short beside the default as an hour here is beside its days
+}
+# What the chain of the chaos tests, whose jobs live for minutes, has otherwise.
+SHIPPED = {"JAVA_TOOL_OPTIONS": ""} | {
+    f"KAPPA_{name.upper()}": str(Settings.model_fields[name].default)
+    for name in ("trigger_seconds", "archive_trigger_seconds")
 }
 MAINTENANCE = {
     "maintain": ("archive", "maintain", "--every", "5m"),
@@ -102,7 +108,7 @@ class Soak:
     """The chain, what feeds it, what kills it, and what is seen of it."""
 
     def __init__(self, home: Path, hours: float, days: int, seed: int) -> None:
-        os.environ.update(declare(home / "declared"), KAPPA_CHAOS_JAVA_OPTIONS="")  # they live long: as shipped
+        os.environ.update(declare(home / "declared"))
         self.home, self.hours, self.minutes = home / "kappa", hours, days * DAY
         self.fleet = Fleet((time.time_ns() // (DAY * MINUTE) - days - 1) * DAY * MINUTE)
         self.ledger = Ledger(self.fleet)
@@ -114,7 +120,7 @@ class Soak:
             self.chain.jobs[name] = Job(name, command, self.chain.jobs["archive"].environment, home / f"{name}.log")
         ports = {name: port + 20 + number for number, name in enumerate(self.chain.jobs)}
         for name, job in self.chain.jobs.items():
-            job.extra = {"KAPPA_METRICS_PORT": str(ports[name])}
+            job.extra = {"KAPPA_METRICS_PORT": str(ports[name]), **SHIPPED}
         (home / "monitoring").mkdir()
         self.monitoring = Monitoring(home / "monitoring", port + 35, ports)
         self.samples: list[Sample] = []
