@@ -63,8 +63,8 @@ SPARK = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.cleaner.periodicGC.interval": "1min",  # as short beside the default as an hour here is beside its days
 }
-# What the chain of the chaos tests, whose jobs live for minutes, has otherwise.
-SHIPPED = {"JAVA_TOOL_OPTIONS": ""} | {
+# What the chain of the chaos tests, whose jobs live for minutes, has otherwise; and what the image sets.
+SHIPPED = {"JAVA_TOOL_OPTIONS": "", "MALLOC_ARENA_MAX": "2"} | {
     f"KAPPA_{name.upper()}": str(Settings.model_fields[name].default)
     for name in ("trigger_seconds", "archive_trigger_seconds")
 }
