@@ -66,7 +66,10 @@ class Shard:
         """A window's record; several, if it is too large for one."""
         trace = f"{batch.topic}/{batch.shard}/{result.fact.first_offset}-{result.fact.last_offset}".encode()
         headers = (("kappa.source", trace), version_header("statistics"))
-        topic, site = EARLY if result.early else None, result.fact.inventory.get("site")
+        topic = EARLY if result.early else None
+        # A longer window ends long after a machine may have fallen silent: only the pane that has just ended shows it.
+        is_fresh = result.fact.time >= result.time - self.state.windows.pane
+        site = result.fact.inventory.get("site") if is_fresh else None
         for value in in_parts(result.json(), self.limits.record_bytes):
             yield Output(result.machine, value, result.time, headers, topic, origin=site)
 

@@ -147,6 +147,11 @@ def test_the_output_says_where_it_came_from_and_when_it_is():
     assert (end.key, end.value, end.time_unix_nano) == (None, watermark(112), 112 * NANO)
 
 
+def test_a_window_that_ends_after_its_machine_fell_silent_does_not_show_how_far_the_site_is():
+    outputs = data(run([record(metric(121, 1.0)), watermark(150)], NESTED))
+    assert [(one.time_unix_nano // NANO, one.origin) for one in outputs] == [(130, INVENTORY["site"]), (150, None)]
+
+
 def test_a_window_waits_for_the_watermark_that_ends_it():
     assert data(run([record(metric(101, 2.0)), watermark(109.999)])) == []
     assert len(data(run([record(metric(101, 2.0)), watermark(109.999), watermark(110)], cuts=(2,)))) == 1
