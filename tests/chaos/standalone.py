@@ -137,9 +137,9 @@ def executor_target(cluster: Standalone) -> Target:
     """An executor of whichever application, with its shuffle files, and its copies of states."""
 
     def strike(rng: Random) -> None:
-        if found := cluster.executors():
-            with suppress(psutil.NoSuchProcess):
-                rng.choice(found).kill()
+        until(lambda: bool(cluster.executors()), START_SECONDS, "no executor runs")
+        with suppress(psutil.NoSuchProcess, IndexError):  # it has just been given back
+            rng.choice(cluster.executors()).kill()
 
     return Target("executors", lambda: len(cluster.executors()) > WORKERS, strike, 10.0, 15.0)
 
