@@ -13,6 +13,7 @@ from ops.console.running_jobs import Sample
 from ops.console.sources import Sources
 from ops.console.views.graph import Graph, layout
 from ops.console.views.health import JobMetrics, problems
+from ops.console.views.sites import sites
 from ops.job_addresses import ALL
 
 View = dict[str, Any]
@@ -25,7 +26,7 @@ def chain(sources: Sources) -> View:
 
 
 def now(sources: Sources) -> View:
-    """Each query of the running jobs as it is now."""
+    """Each query of the running jobs, and each site, as it is now."""
     topics = sources.topics()
     jobs = [JOBS[name] for name in JOBS.enabled(sources.settings.optional_jobs)]
     down: list[dict[str, str]] = []
@@ -34,11 +35,13 @@ def now(sources: Sources) -> View:
         lag = threads.submit(_lags, sources, down)
         samples = dict(threads.map(lambda name: (name, _samples(sources, name, down)), sources.running.applications))
         lags = lag.result()
+    found = sites(samples.get(_process(sources, JOBS["statistics"])) or [])
     rows = [row for job in jobs for row in _rows(job, topics, lags, samples.get(_process(sources, job)))]
     return {
         "generation": sources.settings.generation,
         "queries": rows,
-        "wrong": sum(bool(row["problems"]) for row in rows),
+        "sites": found,
+        "wrong": sum(bool(one["problems"]) for one in (*rows, *found)),
         "down": sorted(down, key=lambda one: one["source"]),
     }
 
@@ -86,5 +89,5 @@ def _row(job: Job, query: str, topics: TopicMap, lag: int | None, samples: list[
         "lag": lag,
         "metrics": metrics and asdict(metrics),
         "last_batch_age": None if last is None else max(0.0, time.time() - last),
-        "problems": [{**one._asdict(), "runbook": one.runbook} for one in problems(lag, metrics)],
+        "problems": [one.as_dict() for one in problems(lag, metrics)],
     }

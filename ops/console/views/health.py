@@ -23,6 +23,10 @@ class Problem(NamedTuple):
         """The address of the section that says what to do."""
         return f"{RUNBOOKS}{self.alert.lower()}"
 
+    def as_dict(self) -> dict[str, str]:
+        """With that address, as a view has it."""
+        return {**self._asdict(), "runbook": self.runbook}
+
 
 @dataclass(frozen=True)
 class JobMetrics:

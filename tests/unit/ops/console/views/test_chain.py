@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.console.views import health
+from ops.console.views import health, sites
 from tests.unit.ops.console.sources import ESCAPED, MARKUP, sample
 
 RUNBOOKS = Path(__file__).parents[5] / "docs/how-to/runbooks.md"
@@ -34,6 +34,23 @@ def test_a_query_has_lag_and_what_its_job_says_of_it(browser, sources):
     assert row["problems"] == []
 
 
+def test_each_site_has_what_it_has_sent_and_one_that_is_cut_off_is_wrong(browser, sources):
+    sources.said["statistics"] = [
+        sample("kappa_event_time_seconds", 1_000_000.0, job="statistics"),
+        sample("kappa_event_time_seconds", 9_000_000.0, job="another"),
+        sample("kappa_site_event_time_seconds", 1_000_005.0, site="dc1"),
+        sample("kappa_site_event_time_seconds", 999_690.0, site="dc2"),
+    ]
+    found = browser.get("/api/v1/chain").json()
+    cut, well = found["sites"]
+    assert (cut["site"], cut["newest"], cut["behind"]) == ("dc2", 999_690_000, 310)
+    assert cut["problems"][0]["alert"] == "KappaSiteBehind" and found["wrong"] >= 1
+    assert (well["site"], well["behind"], well["problems"]) == ("dc1", 0, [])
+    page = browser.get("/chain").text
+    assert 'href="/fleet?site=dc2"' in page
+    assert page.index("dc2") < page.index("dc1")
+
+
 @pytest.mark.parametrize(
     ("said", "alert"),
     [
@@ -51,8 +68,9 @@ def test_what_is_wrong_leads_to_its_runbook(browser, sources, said, alert):
 
 
 def test_every_runbook_that_a_problem_names_is_a_section():
-    named = set(re.findall(r'"(Kappa[A-Za-z]+)"', Path(health.__file__).read_text()))
-    assert named >= {"KappaJobDown", "KappaLagGrows", "KappaSlowBatches"}
+    texts = [Path(module.__file__).read_text() for module in (health, sites)]
+    named = {name for text in texts for name in re.findall(r'"(Kappa[A-Za-z]+)"', text)}
+    assert named >= {"KappaJobDown", "KappaSiteBehind", "KappaLagGrows", "KappaSlowBatches"}
     assert [name for name in named if f"\n## {name}\n" not in RUNBOOKS.read_text()] == []
 
 
