@@ -1,8 +1,10 @@
 """What a command does once, or again and again as a service: maintenance that a deployment without cron runs."""
 
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import structlog
 from prometheus_client import Gauge
@@ -13,6 +15,7 @@ from jobs.runtime.settings import load_settings
 from ops.units import seconds_of
 
 DONE = Gauge("kappa_maintenance_done_timestamp_seconds", "When a round of this process's maintenance last succeeded")
+POLL_SECONDS = 0.2
 LATE = 3  # intervals without success, after which it isn't healthy
 
 log = structlog.get_logger()
@@ -21,12 +24,41 @@ log = structlog.get_logger()
 def repeat(every: str | None, act: Callable[[], None]) -> None:
     """Act once; or each `every`, as 1d, until SIGTERM, with /metrics and /healthz. A round that fails is logged.
 
+    A round is a process of its own, the same command without `--every`: with it ends Spark's JVM, which takes up to a
+    gigabyte, and does nothing until the next one.
+
     Raises UserError if `every` is no duration, and what `act` raises if it is to act once.
     """
     if every is None:
         act()
         return
-    Rounds(seconds_of(every, "--every"), act).run(stop_on_signals())
+    seconds, stop = seconds_of(every, "--every"), stop_on_signals()
+    command = [sys.executable, *once(sys.orig_argv[1:])]
+    Rounds(seconds, lambda: run_until(stop, command)).run(stop)
+
+
+def once(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command without `--every` and its value."""
+    return list(_once(iter(arguments)))
+
+
+def _once(arguments: Iterator[str]) -> Iterator[str]:
+    for one in arguments:
+        if one == "--every":
+            next(arguments)
+        elif not one.startswith("--every="):
+            yield one
+
+
+def run_until(stop: threading.Event, command: Sequence[str]) -> None:
+    """Run a command to its end, or end it once `stop` is set. Raises CalledProcessError if it fails by itself."""
+    with subprocess.Popen(command) as process:
+        while process.poll() is None:
+            if stop.wait(POLL_SECONDS):
+                process.terminate()
+                return
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
 
 
 class Rounds:

@@ -1,11 +1,14 @@
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 from prometheus_client import REGISTRY
 
 from infra.errors import UserError
 from ops import repeat as module
-from ops.repeat import Rounds, repeat
+from ops.repeat import Rounds, once, repeat, run_until
 from tests.waiting import until
 
 
@@ -20,6 +23,28 @@ def test_without_a_time_it_acts_once_and_its_failure_is_the_commands():
 def test_a_time_that_is_none_is_named():
     with pytest.raises(UserError, match=r"--every 'daily'.*whole number and a unit"):
         repeat("daily", lambda: None)
+
+
+def test_a_round_is_the_same_command_once():
+    assert once(["-m", "ops.cli", "archive", "maintain", "--every", "1d", "--json"]) == [
+        "-m",
+        "ops.cli",
+        "archive",
+        "maintain",
+        "--json",
+    ]
+    assert once(["kappa", "savepoint", "create", "n", "--every=5m", "--keep", "3"])[-3:] == ["n", "--keep", "3"]
+
+
+def test_a_round_says_whether_it_has_failed_and_ends_with_the_command():
+    stop = threading.Event()
+    run_until(stop, [sys.executable, "-c", "pass"])
+    with pytest.raises(subprocess.CalledProcessError, match="exit status 2"):
+        run_until(stop, [sys.executable, "-c", "raise SystemExit(2)"])
+    threading.Timer(0.3, stop.set).start()
+    began = time.monotonic()
+    run_until(stop, [sys.executable, "-c", "import time; time.sleep(300)"])
+    assert time.monotonic() - began < 60
 
 
 def test_a_round_that_fails_is_not_the_last(monkeypatch):
