@@ -2,7 +2,8 @@
 
 Thirty days of event time pass within the hours: the topics have the senders' clocks. Indices, tables, topics and
 savepoints are kept for three of these days (topics: for some megabytes), so each rolls over many times. In the second
-half neither disk nor memory nor documents may grow.
+half neither disk nor memory nor documents may grow: what is there at its end is compared with what was there when the
+same was killed the time before.
 """
 
 import json
@@ -38,7 +39,7 @@ from tests.chaos.chain import SETTLE_SECONDS, Chain
 from tests.chaos.processes import Job
 from tests.integration.conftest import free_ports
 from tests.soak.fleet import DAY, MINUTE, TOPIC, Fleet
-from tests.soak.growth import Sample, age_seconds, disk_bytes, growth, memory_bytes, settled, totals
+from tests.soak.growth import Sample, disk_bytes, growth, memory_bytes
 from tests.soak.ledger import TOPICS, Ledger, Reader
 from tests.waiting import until
 
@@ -107,9 +108,10 @@ def declare(folder: Path) -> dict[str, str]:
 class Soak:
     """The chain, what feeds it, what kills it, and what is seen of it."""
 
-    def __init__(self, home: Path, hours: float, days: int, seed: int) -> None:
+    def __init__(self, home: Path, hours: float, days: int, kill_seconds: float, seed: int) -> None:
         os.environ.update(declare(home / "declared"))
         self.home, self.hours, self.minutes = home / "kappa", hours, days * DAY
+        self.kill_seconds = kill_seconds
         self.fleet = Fleet((time.time_ns() // (DAY * MINUTE) - days - 1) * DAY * MINUTE)
         self.ledger = Ledger(self.fleet)
         port = free_ports(40)
@@ -128,6 +130,8 @@ class Soak:
         self.held: list[tuple[float, str]] = []  # those of them that an alert was waited for
         self.rolled: dict[str, set[str]] = {"elasticsearch": set(), "kafka": set(), "delta": set()}
         self._random = random.Random(seed)
+        self.targets = [*self.chain.jobs, "kafka", "elasticsearch"]  # killed in turn
+        self._random.shuffle(self.targets)
         self._over = threading.Event()
         self._failures: list[BaseException] = []
 
@@ -146,11 +150,11 @@ class Soak:
                 self.reader.close()
             self.chain.down()
 
-    def run(self, kill_seconds: float, sample_seconds: float) -> None:
+    def run(self, sample_seconds: float) -> None:
         """Feed all minutes in the hours, with kills and samples beside it; returns when everything has come through."""
         beside = [
             threading.Thread(target=self._repeated, args=(*what,), daemon=True)
-            for what in ((self._kill, kill_seconds), (self._sample, sample_seconds))
+            for what in ((self._kill, self.kill_seconds), (self._sample, sample_seconds))
         ]
         for thread in beside:
             thread.start()
@@ -184,7 +188,9 @@ class Soak:
             raise RuntimeError(self.reader.failure)
 
     def _repeated(self, act: Any, seconds: float) -> None:
-        while not self._over.wait(seconds):
+        """At each multiple of so many seconds."""
+        begun = time.monotonic()
+        while not self._over.wait(seconds - (time.monotonic() - begun) % seconds):
             try:
                 act()
             except (KafkaException, UserError, ApiError, TransportError):
@@ -195,14 +201,15 @@ class Soak:
 
     def _kill(self) -> None:
         """kill -9 of a server, which comes back, or of a job; half of them stay down until somebody hears of it."""
-        name = self._random.choice([*self.chain.jobs, "kafka", "elasticsearch"])
+        turn = len(self.kills) % len(self.targets)
+        name = self.targets[turn]
         self.kills.append((time.time(), name))
         servers = {"kafka": self.chain.servers.kafka[0], "elasticsearch": self.chain.servers.elasticsearch}
         if server := servers.get(name):
             server.kill()
             time.sleep(self._random.uniform(0, 10))
             server.spawn()
-        elif CAN_MONITOR and len(self.held) < len(self.kills) // 2:
+        elif CAN_MONITOR and turn % 2:
             self._hold(name)
         else:
             self.chain.jobs[name].kill()
@@ -224,8 +231,7 @@ class Soak:
         for index, count in indices.items():
             documents[index.split("-")[1]] += count
         memory = {name: memory_bytes(leader) for name, leader in leaders.items()}
-        ages = {name: age_seconds(leader) for name, leader in leaders.items()}
-        self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, ages, dict(documents)))
+        self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, dict(documents)))
         self._note_rolls(list(indices))
 
     def _indices(self) -> dict[str, int]:
@@ -256,12 +262,8 @@ class Soak:
     def report(self) -> dict[str, Any]:
         """What `build/soak.json` says."""
         compared = self.ledger.compared(self.minutes)
-        disk, documents = totals(self.samples, "disk_bytes"), totals(self.samples, "documents")
-        grown = {
-            "disk_bytes": growth(disk),
-            "memory_bytes": growth(settled(self.samples)),
-            "documents": growth(documents),
-        }
+        period = self.kill_seconds * len(self.targets)
+        grown = {name: growth(self.samples, name, period) for name in ("disk_bytes", "memory_bytes", "documents")}
         rolls = {name: len(seen) - 1 for name, seen in self.rolled.items()}
         right = not (compared["lost"] or compared["duplicated"] or compared["wrong"])
         alerts = self._alerts()
@@ -271,7 +273,7 @@ class Soak:
             "passed": right
             and heard >= set(self.held)
             and min(rolls.values()) >= LEAST_ROLLS
-            and max(grown.values()) <= LARGEST_GROWTH,
+            and all(value is not None and value <= LARGEST_GROWTH for value in grown.values()),
             "hours": self.hours,
             "event_days": self.minutes / DAY,
             "kills": len(self.kills),
@@ -279,11 +281,11 @@ class Soak:
             **compared,
             "rolls": rolls,
             "alerts": alerts,
-            "growth": {name: round(value, 4) for name, value in grown.items()},
-            "disk_bytes": disk,
+            "growth": {name: value and round(value, 4) for name, value in grown.items()},
+            "disk_bytes": [sum(one.disk_bytes.values()) for one in self.samples],
             "disk_by_folder": [one.disk_bytes for one in self.samples],
             "memory_bytes": by_job,
-            "documents": documents,
+            "documents": [sum(one.documents.values()) for one in self.samples],
         }
 
     def _alerts(self) -> list[dict[str, Any]]:
@@ -320,10 +322,10 @@ def main(
     Example: python -m tests.soak --hours 0.25 --days 4
     """
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        soak = Soak(Path(folder), hours, days, seed)
+        soak = Soak(Path(folder), hours, days, kill_seconds, seed)
         with soak.running():
             try:
-                soak.run(kill_seconds, sample_seconds)
+                soak.run(sample_seconds)
             finally:
                 found = soak.report()
                 report.parent.mkdir(parents=True, exist_ok=True)

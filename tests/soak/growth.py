@@ -1,18 +1,16 @@
 """What a running chain takes of disk, memory and documents, and whether that still grows."""
 
 import os
-import statistics
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import psutil
 
 from tests.chaos.processes import session_of
 
-WARM_SECONDS = 600.0  # a process that was started again takes less at first
 NOT_COUNTED = ("log", "jars", "truth")  # logs are the orchestrator's to rotate
 
 
@@ -22,7 +20,6 @@ class Sample(NamedTuple):
     seconds: float
     disk_bytes: dict[str, int]  # by folder below the home
     memory_bytes: dict[str, int]  # by process and what it has started; shared pages in shares
-    age_seconds: dict[str, float]  # of each of these processes
     documents: dict[str, int]  # by kind
 
 
@@ -49,34 +46,20 @@ def memory_bytes(leader: int) -> int:
     return total
 
 
-def age_seconds(leader: int) -> float:
-    """Since a process was started; 0 if it is gone."""
-    try:
-        return time.time() - psutil.Process(leader).create_time()
-    except psutil.NoSuchProcess:
-        return 0.0
+def growth(samples: Sequence[Sample], field: str, period: float) -> float | None:
+    """By which share a field of the last samples is above that of those a period before; None if it ran for less.
+
+    What is killed comes again after a period: so the processes of both are of the same ages. Of each folder, process or
+    kind it is what is taken in three of four samples: a round of maintenance is not growth.
+    """
+    end, width = samples[-1].seconds, period / 3
+    first = [one for one in samples if end - period - width < one.seconds <= end - period]
+    last = [one for one in samples if one.seconds > end - width]
+    before, after = _usual(first, field), _usual(last, field)
+    return (after - before) / before if before else None
 
 
-def growth(values: Sequence[float]) -> float:
-    """By which share the last third of the second half is above its first third, as medians; below 0 if it is less."""
-    half = list(values)[len(values) // 2 :]
-    third = max(1, len(half) // 3)
-    first, last = statistics.median(half[:third]), statistics.median(half[-third:])
-    return (last - first) / first if first else 0.0
-
-
-def totals(samples: Iterable[Sample], field: str) -> list[int]:
-    """The sum of a field of each sample."""
-    return [sum(getattr(sample, field).values()) for sample in samples]
-
-
-def settled(samples: Iterable[Sample]) -> list[int]:
-    """The memory of each sample, in which a process that was just started again counts as what it took before."""
-    known: dict[str, int] = {}
-    totals = []
-    for one in samples:
-        for name, value in one.memory_bytes.items():
-            if name not in known or one.age_seconds.get(name, 0.0) >= WARM_SECONDS:
-                known[name] = value
-        totals.append(sum(known.values()))
-    return totals
+def _usual(samples: Sequence[Sample], field: str) -> float:
+    each = [getattr(one, field) for one in samples]
+    names = {name for one in each for name in one}
+    return float(sum(np.quantile([one.get(name, 0) for one in each], 0.25) for name in names))

@@ -5,31 +5,38 @@ import pytest
 
 from infra.contract.columnar import to_columns
 from tests.soak.fleet import BROKEN_EVERY, LATE_EVERY, MINUTE, Fleet
-from tests.soak.growth import WARM_SECONDS, Sample, growth, settled
+from tests.soak.growth import Sample, growth
 from tests.soak.ledger import Ledger
 
 MINUTES = 3
 FLEET = Fleet(start=10**18)
 
 
-def sample(age, **memory):
-    return Sample(0.0, {}, memory, dict.fromkeys(memory, age), {})
-
-
-def test_a_process_that_was_just_started_again_counts_as_what_it_took_before():
-    warm, cold = WARM_SECONDS, 1.0
-    found = settled(
-        [sample(cold, a=10, b=1), sample(warm, a=50, b=2), sample(cold, a=10, b=1), sample(warm, a=60, b=2)]
-    )
-    assert found == [11, 52, 52, 62]
+def samples(values, **more):
+    """One a minute of a process that takes so much."""
+    return [Sample(60.0 * number, {}, {"a": value, **more}, {}) for number, value in enumerate(values)]
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [([100] * 12, 0.0), ([1] * 6 + [100, 100, 100, 100, 110, 110], 0.1), ([0] * 12, 0.0), ([9, 8, 7, 6, 5, 4], -1 / 3)],
+    [
+        ([100] * 12, 0.0),
+        ([100, 100, 110, 120, 130, 140, 100, 100], 0.0),  # as it was when it was as old
+        ([100, 100, 110, 120, 130, 140, 110, 110], 0.1),
+        ([100] * 6, None),  # too short to say
+        ([0] * 12, None),
+    ],
 )
-def test_growth_is_that_of_the_second_half(values, expected):
-    assert growth(values) == pytest.approx(expected, abs=0.001)
+def test_growth_is_beside_what_was_there_when_the_same_was_killed_before(values, expected):
+    found = growth(samples(values), "memory_bytes", period=6 * 60.0)
+    assert found == (None if expected is None else pytest.approx(expected, abs=0.001))
+
+
+def test_a_round_of_maintenance_is_not_growth_and_a_process_more_is():
+    usual = [100] * 20
+    assert growth(samples([*usual, 900, 100, 100, 100]), "memory_bytes", period=18 * 60.0) == 0.0
+    more = [*samples(usual), *[one._replace(seconds=one.seconds + 1200.0) for one in samples([100] * 4, b=50)]]
+    assert growth(more, "memory_bytes", period=12 * 60.0) == pytest.approx(0.5)
 
 
 def window(machine, minute, **changes):
