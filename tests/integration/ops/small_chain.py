@@ -88,7 +88,7 @@ class SmallChain:
         admin.apply(admin.connect(self.settings.kafka_bootstrap), self.topics)
 
     def feed_until(self, second: int) -> None:
-        """Send what is before this second of the simulation."""
+        """Returns once what is before this second of the simulation is on the broker."""
         if self._sender is None:
             self._sender = self._begin_feed()
         with self._moved:
@@ -99,13 +99,14 @@ class SmallChain:
         if second >= SECONDS:
             self._sender.join(PATIENCE)
             assert not self._sender.is_alive()
+        self._producer.flush()
 
     def _begin_feed(self) -> threading.Thread:
         start = (int(datetime.now(UTC).timestamp()) - SECONDS) * SECOND
         faults = tuple(parse(fault.replace(":", f":{self.prefix}")) for fault in FAULTS)
         cloud = {"start_unix_nano": start, "duration": SECONDS * SECOND, "machines": 8, "faults": faults}
         simulation = Simulation(Cloud(**cloud, name_prefix=self.prefix))
-        sender = CollectorProducer(self.settings.kafka_bootstrap, simulation.topics())
+        self._producer = CollectorProducer(self.settings.kafka_bootstrap, simulation.topics())
 
         def report(progress: feed.Progress) -> None:
             with self._moved:
@@ -115,7 +116,7 @@ class SmallChain:
 
         def send() -> None:
             with Truth(self.truth, simulation) as truth:
-                feed.run(simulation, sender, truth, live=False, report=report)
+                feed.run(simulation, self._producer, truth, live=False, report=report)
 
         thread = threading.Thread(target=send, daemon=True)
         thread.start()
