@@ -3,7 +3,6 @@
 import os
 import secrets
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ from jobs.runtime.settings import Settings
 from jobs.runtime.watermarks import last_watermarks
 from jobs.table import JOBS as JOB_TABLE
 from ops.launcher import topics_of
-from tests.chaos.processes import Job
+from tests.chaos.processes import CODE, Job
 from tests.chaos.proxy import Proxy
 from tests.waiting import until
 
@@ -162,7 +161,7 @@ class Chain:
             "KAPPA_ARCHIVE_TRIGGER_SECONDS": "5",
             "KAPPA_JARS": str(default_jars()),
             "JAVA_TOOL_OPTIONS": os.environ.get("KAPPA_CHAOS_JAVA_OPTIONS", SHORT_LIVED),
-            "PYTHONPATH": str(Path(sys.modules["jobs"].__path__[0]).parent),  # the code that the tests run
+            "PYTHONPATH": CODE,
         }
 
     def _identity_of(self, user: str) -> Mapping[str, str]:

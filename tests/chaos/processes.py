@@ -11,7 +11,10 @@ from pathlib import Path
 
 import psutil
 
+import jobs
+
 STOP_SECONDS = 120.0
+CODE = str(Path(jobs.__path__[0]).parent)  # that the tests run
 KAPPA = (sys.executable, "-m", "ops.cli")
 # What an outage of the broker makes a starting job say; starting again is then right.
 OUTAGE = "broker answers"  # none does

@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-import sys
 import time
 import urllib.request
 from contextlib import suppress
@@ -17,6 +16,7 @@ from infra.files import write_private
 from infra.jdk import SPARK_JAVA, find_jdk
 from infra.local.server import Server
 from tests.chaos.chain import SHORT_LIVED, Chain
+from tests.chaos.processes import CODE
 from tests.chaos.storm import Target, job_target
 from tests.integration.conftest import free_ports
 from tests.waiting import until
@@ -72,7 +72,7 @@ class Daemon(Server):
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
             "JAVA_HOME": str(find_jdk(SPARK_JAVA, "Spark")),
             "JAVA_TOOL_OPTIONS": SHORT_LIVED,
-            "PYTHONPATH": str(Path(sys.modules["jobs"].__path__[0]).parent),  # the code that the tests run
+            "PYTHONPATH": CODE,
         }
         return [SPARK_HOME / "bin" / "spark-class", self._class, *places, *self._arguments], environment
 

@@ -1,5 +1,6 @@
 """Seeded kill -9, each at a random moment."""
 
+import os
 import threading
 import time
 from collections import Counter
@@ -12,6 +13,8 @@ from tests.chaos.chain import Chain
 from tests.chaos.processes import Job
 from tests.waiting import until
 
+KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
+SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))
 PATIENCE_SECONDS = 75.0  # a job whose predecessor in the chain is dead has nothing to do: it is struck all the same
 DIES_SECONDS = 60.0  # how long a driver may take to notice that its JVM is gone
 

@@ -3,7 +3,6 @@
 Each scenario is compared with all that the chain was fed since it stands, not only with its own share.
 """
 
-import os
 import shutil
 import time
 from collections import Counter
@@ -18,11 +17,9 @@ from infra.contract.columnar import to_rows
 from tests.chaos.chain import JOBS, SPARK_JOBS
 from tests.chaos.processes import Job
 from tests.chaos.reading import read_topic
-from tests.chaos.storm import job_target, server_target, storm
+from tests.chaos.storm import KILLS, SEED, job_target, server_target, storm
 from tests.waiting import until
 
-KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
-SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))
 START_SECONDS = 400  # on a busy machine a chain takes minutes to hand a record down to its last job
 TRANSACTION_SECONDS = 15
 AWAY_SECONDS = 60

@@ -1,13 +1,8 @@
 """The chain on Spark's own cluster manager, of which drivers, executors and workers are killed."""
 
-import os
-
 from tests.chaos.chain import SPARK_JOBS
 from tests.chaos.standalone import driver_target, executor_target, worker_target
-from tests.chaos.storm import storm
-
-KILLS = int(os.environ.get("KAPPA_CHAOS_KILLS", "20"))
-SEED = int(os.environ.get("KAPPA_CHAOS_SEED", "1"))
+from tests.chaos.storm import KILLS, SEED, storm
 
 
 def test_storm_over_a_standalone_cluster(spread_chain, standalone, play, tmp_path):
