@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY
 from infra.errors import UserError
 from ops import repeat as module
 from ops.repeat import Rounds, once, repeat, run_until
+from tests.clock import Clock
 from tests.waiting import until
 
 
@@ -67,10 +68,10 @@ def test_a_round_that_fails_is_not_the_last(monkeypatch):
 
 
 def test_it_is_unhealthy_when_no_round_has_succeeded_for_long(monkeypatch):
-    now = [1_000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    clock = Clock(1_000.0)
+    monkeypatch.setattr(module, "time", clock)
     rounds = Rounds(60, lambda: None)
-    now[0] += 180
+    clock.now += 180
     assert rounds.unhealthy() is None
-    now[0] += 1
+    clock.now += 1
     assert rounds.unhealthy() == "no success for 181 s"

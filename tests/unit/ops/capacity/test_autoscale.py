@@ -1,27 +1,25 @@
-from types import SimpleNamespace
-
 import orjson
 import pytest
 from typer.testing import CliRunner
 
 from ops.capacity import autoscale
 from ops.capacity.advice import Seen
+from tests.clock import Clock
 
 
 @pytest.fixture
 def watched(monkeypatch):
     """Jobs that are seen twice, and a clock that passes while the command sleeps."""
-    clock, asked = [0.0], []
+    clock, asked = Clock(0.0), []
 
     def observe(jobs, _):
         asked.append({*jobs})
         return {
-            name: Seen({"q": clock[0]}, 100 * clock[0], 0.0) for name in jobs
+            name: Seen({"q": clock.now}, 100 * clock.now, 0.0) for name in jobs
         }  # always busy, a hundred rows a second
 
     monkeypatch.setattr(autoscale, "observe", observe)
-    time = SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds))
-    monkeypatch.setattr(autoscale, "time", time)
+    monkeypatch.setattr(autoscale, "time", clock)
     return asked
 
 

@@ -1,7 +1,5 @@
 """When a watch ends, and what it says then; the time is the test's."""
 
-from types import SimpleNamespace
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -9,26 +7,23 @@ from ops.upgrade import watch as module
 from ops.upgrade.looks import Look, Stand
 from ops.upgrade.mark import Before, Mark
 from ops.upgrade.watch import measure, watch
+from tests.clock import Clock
 
 MARK = Mark(mode="checkpoint", taken="now", queries={"detector": Before(owner="old", lag=5)})
 
 
 @pytest.fixture
 def now(monkeypatch):
-    """The time, which passes only where the watch waits: threads of other tests keep their own."""
-    time = [1000.0]
-    clock = SimpleNamespace(
-        monotonic=lambda: time[0],
-        sleep=lambda seconds: time.__setitem__(0, time[0] + seconds),
-    )
+    """The time, which passes only where the watch waits."""
+    clock = Clock(1000.0)
     monkeypatch.setattr(module, "time", clock)
-    return time
+    return clock
 
 
 def of(now, owner, lag=lambda _: 0):
     def look():
-        seconds = now[0] - 1000
-        return Look(now[0], {"detector": Stand(owner(seconds), int(seconds), lag(seconds), 0)})
+        seconds = now.now - 1000
+        return Look(now.now, {"detector": Stand(owner(seconds), int(seconds), lag(seconds), 0)})
 
     return look
 
@@ -62,7 +57,7 @@ def test_a_broker_that_is_started_again_is_waited_for(now):
     good = of(now, lambda _: "new")
 
     def look():
-        if now[0] < 1020:
+        if now.now < 1020:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, "connection refused"))
         return good()
 
