@@ -31,11 +31,18 @@ class Patience:
 
     retry: float = 0.0  # to get over errors that pass; 0: they are raised at once, for the caller to deal with
     call: float = CALL_SECONDS  # for a single answer
-    # For an answer to `send_offsets`: librdkafka may never give one when the broker dies.
-    offsets: float = 2 * CALL_SECONDS
+    # For `send_offsets` and `abort` to return: a little more than `call`, which librdkafka keeps to if it is well.
+    offsets: float = CALL_SECONDS + 5
 
 
 _RAISE_AT_ONCE = Patience()
+
+
+class NoAnswerError(TimeoutError):
+    """Raised when librdkafka doesn't return from a call: the writer is of no more use, a new one can go on.
+
+    It may wait for ever for a group coordinator that died, whatever timeout it is given: its issue 5456.
+    """
 
 
 class TransactionalWriter:
@@ -88,10 +95,10 @@ class TransactionalWriter:
     def send_offsets(self, offsets: list[TopicPartition], group: Any) -> None:
         """Commit offsets of a consumer group (its `consumer_group_metadata()`) with the open transaction.
 
-        Raises TimeoutError if librdkafka doesn't return.
+        Raises NoAnswerError if librdkafka doesn't return.
         """
-        send, patience = self.producer.send_offsets_to_transaction, self.patience
-        self._retry(lambda: within(patience.offsets, lambda: send(offsets, group, patience.call)))
+        send, seconds = self.producer.send_offsets_to_transaction, self.patience.call
+        self._retry(lambda: self._returning(lambda: send(offsets, group, seconds)))
 
     def commit(self) -> None:
         """Commit the transaction. A record that failed makes the commit fail, which says only how many there were."""
@@ -107,8 +114,14 @@ class TransactionalWriter:
             self._refused = KafkaError(error.code(), f"{message.topic()}: {error.str()}")
 
     def abort(self) -> None:
-        """Abort the transaction; the next one can begin."""
-        self._retry(lambda: within(self.patience.offsets, lambda: self.producer.abort_transaction(self.patience.call)))
+        """Abort the transaction; the next one can begin. Raises NoAnswerError if librdkafka doesn't return."""
+        self._retry(lambda: self._returning(lambda: self.producer.abort_transaction(self.patience.call)))
+
+    def _returning(self, call: Callable[[], None]) -> None:
+        try:
+            within(self.patience.offsets, call)
+        except TimeoutError as error:
+            raise NoAnswerError(f"{self.transactional_id}: no answer in {self.patience.offsets:g} s") from error
 
     def abandon(self) -> None:
         """Give up the open transaction; what can't be aborted now is aborted when the next writer is opened."""

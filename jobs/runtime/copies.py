@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from connectors.kafka.markers import ProgressError
+from connectors.kafka.transactions import NoAnswerError
 from infra.errors import UserError
 from jobs.runtime.commits import TakenOverError
 from jobs.runtime.query import QueryRun
@@ -46,6 +47,13 @@ _SLOW_START = _Passing(
     "query started again: this machine was too busy to start a Python process within ten seconds",
     "if it comes again: give the job more CPU, or start fewer jobs at once",
 )
+# The process would take the CPU time of minutes to start again, and a broker that restarts meets all jobs at once.
+_NO_ANSWER = _Passing(
+    re.compile(NoAnswerError.__name__),
+    "query started again: the broker that coordinated its transactions has gone",
+    "if it comes again: see to the brokers",
+)
+_PASSING = (_BETWEEN_COPIES, _SLOW_START, _NO_ANSWER)
 # The other copy ends within its batch; what fails more often has another cause.
 RESTARTS, RESTARTS_SECONDS = 10, 3600.0
 
@@ -82,7 +90,7 @@ class Copies:
             lost = self._is_lost(run)
         except KafkaException:
             return None
-        found = next((one for one in (_BETWEEN_COPIES, _SLOW_START) if one.pattern.search(_text(failure))), None)
+        found = next((one for one in _PASSING if one.pattern.search(_text(failure))), None)
         passing = _BETWEEN_COPIES if lost else found
         if passing is None or self._fails_too_often():
             return None

@@ -1,10 +1,12 @@
 """The order of a transactional writer's calls, on a producer that remembers them."""
 
+import threading
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from connectors.kafka import transactions
-from connectors.kafka.transactions import Patience, TransactionalWriter
+from connectors.kafka.transactions import NoAnswerError, Patience, TransactionalWriter
 
 OFFSETS = [TopicPartition("in", 0, 5)]
 
@@ -91,6 +93,15 @@ def test_errors_that_pass_are_waited_out_for_as_long_as_it_is_told_to(open_write
         *("offsets", "offsets"),
         *("commit", "commit"),
     ]
+
+
+@pytest.mark.parametrize("name", ["send_offsets_to_transaction", "abort_transaction"])
+def test_a_call_that_does_not_return_makes_the_writer_useless(open_writer, monkeypatch, name):
+    writer, never = open_writer(Patience(retry=10, offsets=0.05)), threading.Event()
+    monkeypatch.setattr(writer.producer, name, lambda *_: never.wait())
+    with pytest.raises(NoAnswerError, match=r"kappa\.x: no answer in 0\.05 s"):
+        writer.send_offsets(OFFSETS, "group") if "offsets" in name else writer.abort()
+    never.set()
 
 
 def test_errors_are_raised_at_once_without_patience(open_writer):

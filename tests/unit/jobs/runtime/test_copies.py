@@ -76,6 +76,7 @@ def test_while_another_copy_works_all_is_rehearsed_before_it_is_fenced(calls):
         "org.apache.kafka.common.errors.ProducerFencedException: There is a newer producer",
         "io.delta.exceptions.ConcurrentTransactionException: DELTA_CONCURRENT_TRANSACTION",
         "org.apache.spark.SparkException: Python worker failed to connect back.",
+        "connectors.kafka.transactions.NoAnswerError: kappa.live.detector.driver-0: no answer in 35 s",
     ],
 )
 def test_what_passes_is_met_by_a_new_start(started, calls, text):
