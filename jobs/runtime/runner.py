@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -75,54 +74,72 @@ def run_application(
 
     Raises the exception of the first job that failed: the process should end and be restarted.
     """
-    streaming = [one for one in jobs if one.job.uses_spark]
-    services = [one for one in jobs if not one.job.uses_spark]
-
-    arrival = _arrival(streaming, topics) if streaming else None
-    copies = Copies()
-
-    questions = Questions()
-
-    def start(arrival: Arrival, spark: SparkSession, gate: Gate) -> Queries:
-        arrival.stand_back(stop)  # once more: Spark has taken long to start
-        runs = [run for one in streaming for run in _runs(one, spark, topics, gate)]
-        started = copies.start(runs, another_works=arrival.another_works())
-        for run in runs:
-            questions.open(spark, started[run.query.name], run.query.questions)
-        return started
-
-    queries: Queries = {}
-    refused: dict[str, str] = {}  # services that ended with a UserError, while the queries go on
-
-    def health() -> str | None:
-        found = unhealthy(queries, refused) if streaming else None
-        return found or HEALTH.stalled(settings.stall_seconds)
-
     observe_surroundings(settings)
     for planned in jobs:
         observe_settings(planned.job.name, planned.own)
-    watched = [one for planned in jobs for one in _watched(planned, topics)]
-    lag = LagWatch(client_config(settings.kafka_bootstrap), watched)
-    lag.check_retention()
-    with (
-        MetricsServer(settings, health, questions, readiness=lambda: health() or HEALTH.unready()),
-        lag,
-        ThreadPoolExecutor(len(services) or 1) as threads,
-    ):
-        running = [threads.submit(_serve, one, topics, stop, refused if streaming else None) for one in services]
-        try:
-            if arrival:
-                arrival.stand_back(stop)
-                run_queries(name, partial(start, arrival), settings, queries, stop, restart=copies.restart)
-        except Exception as failure:
-            if _DATA_LOSS.search(str(failure)):
-                lag.check_retention()  # which says what is lost
-            raise
-        finally:
-            if streaming:
-                stop.set()
-        for service in running:
-            service.result()
+    _Application(name, jobs, settings, topics, stop).run()
+
+
+class _Application:
+    """The jobs of one process: Spark's queries, the services beside them, and what is measured and asked of both."""
+
+    def __init__(
+        self, name: str, jobs: Sequence[PlannedJob], settings: Settings, topics: TopicMap, stop: threading.Event
+    ) -> None:
+        self.name, self.settings, self.topics, self.stop = name, settings, topics, stop
+        self.streaming = [one for one in jobs if one.job.uses_spark]
+        self.services = [one for one in jobs if not one.job.uses_spark]
+        self.queries: Queries = {}
+        self.refused: dict[str, str] = {}  # services that ended with a UserError, while the queries go on
+        self.questions = Questions()
+        watched = [one for planned in jobs for one in _watched(planned, topics)]
+        self.lag = LagWatch(client_config(settings.kafka_bootstrap), watched)
+
+    def run(self) -> None:
+        """Run until `stop`, or until a job fails."""
+        # Before anything takes long: of copies that begin at once, the last goes on.
+        arrival = _arrival(self.streaming, self.topics) if self.streaming else None
+        self.lag.check_retention()
+        with (
+            MetricsServer(self.settings, self._unhealthy, self.questions, readiness=self._unready),
+            self.lag,
+            ThreadPoolExecutor(len(self.services) or 1) as threads,
+        ):
+            refused = self.refused if self.streaming else None
+            running = [threads.submit(_serve, one, self.topics, self.stop, refused) for one in self.services]
+            try:
+                if arrival:
+                    self._run_queries(arrival)
+            except Exception as failure:
+                if _DATA_LOSS.search(str(failure)):
+                    self.lag.check_retention()  # which says what is lost
+                raise
+            finally:
+                if self.streaming:
+                    self.stop.set()
+            for service in running:
+                service.result()
+
+    def _run_queries(self, arrival: Arrival) -> None:
+        copies = Copies()
+
+        def start(spark: SparkSession, gate: Gate) -> Queries:
+            arrival.stand_back(self.stop)  # once more: Spark has taken long to start
+            runs = [run for one in self.streaming for run in _runs(one, spark, self.topics, gate)]
+            started = copies.start(runs, another_works=arrival.another_works())
+            for run in runs:
+                self.questions.open(spark, started[run.query.name], run.query.questions)
+            return started
+
+        arrival.stand_back(self.stop)
+        run_queries(self.name, start, self.settings, self.queries, self.stop, restart=copies.restart)
+
+    def _unhealthy(self) -> str | None:
+        found = unhealthy(self.queries, self.refused) if self.streaming else None
+        return found or HEALTH.stalled(self.settings.stall_seconds)
+
+    def _unready(self) -> str | None:
+        return self._unhealthy() or HEALTH.unready()
 
 
 def _arrival(jobs: Sequence[PlannedJob], topics: TopicMap) -> Arrival:

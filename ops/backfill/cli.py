@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jobs.runtime.logs import configure_logs
-from jobs.runtime.session import open_session
+from jobs.runtime.session import session
 from jobs.runtime.settings import load_storage_settings
 from ops.backfill.backfill import Note
 from ops.backfill.run import Report, Request, run
@@ -50,19 +50,16 @@ def backfill(
     configure_logs(settings)
     request = Request(name, begin, until, tuple(changes or ()), step_records)
     began = time.monotonic()
-    spark = open_session("kappa.backfill", settings)
-    try:
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} records  {task.fields[reached]}"),
-            TimeRemainingColumn(),
-            console=errors,
-            disable=as_json,
-        ) as bar:
-            note = run(request, settings, spark, _reports(bar, name, quiet=as_json))
-    finally:
-        spark.stop()
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} records  {task.fields[reached]}"),
+        TimeRemainingColumn(),
+        console=errors,
+        disable=as_json,
+    )
+    with session("kappa.backfill", settings) as spark, progress as bar:
+        note = run(request, settings, spark, _reports(bar, name, quiet=as_json))
     seconds = time.monotonic() - began
     if as_json:
         typer.echo(json.dumps({"generation": name, "seconds": round(seconds, 1), "written": note.written}))

@@ -54,10 +54,9 @@ def _maintain(settings: Settings) -> Sequence["Maintenance"]:
 
     from jobs.archive.maintenance import maintain
     from jobs.archive.tables import tables
-    from jobs.runtime.session import open_session
+    from jobs.runtime.session import session
 
-    spark = open_session(settings.query_of("archive.maintain"), settings)
-    try:
+    with session(settings.query_of("archive.maintain"), settings) as spark:
         declared = {settings.delta_of(table.name): table for table in tables(topics_of(settings))}
         present = {path: table for path, table in declared.items() if DeltaTable.isDeltaTable(spark, path)}
         if not present:
@@ -66,8 +65,6 @@ def _maintain(settings: Settings) -> Sequence["Maintenance"]:
             )
         progress = track(present.items(), "maintaining", console=Console(stderr=True), transient=True)
         return [maintain(spark, table, path) for path, table in progress]
-    finally:
-        spark.stop()
 
 
 def _print(done: Sequence["Maintenance"], *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.errors import UserError
-from jobs.runtime.session import open_session
+from jobs.runtime.session import session
 from jobs.runtime.settings import load_settings, load_storage_settings
 from ops.job_addresses import JobAddresses, MetricsUrl
 from ops.state.live import NotAnsweringError, ask, live_series
@@ -95,11 +95,8 @@ def _known(machine: str | None, generation: str | None, metrics_url: str | None)
 
 def _read(generation: str | None) -> list[Series]:
     settings = load_storage_settings(generation=generation)
-    spark = open_session("kappa.state", settings)
-    try:
+    with session("kappa.state", settings) as spark:
         return series(spark, settings)
-    finally:
-        spark.stop()
 
 
 def _print(found: list[Series], as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """What is measured of the queries, from standings that are made up."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -38,7 +39,7 @@ class Standings:
 def watch(found, *watched: Watched, monkeypatch) -> tuple[LagWatch, Health, Standings]:
     standings, health = Standings(found), Health(lambda: 5.0)
     monkeypatch.setattr(lag, "Standings", lambda *_: standings)
-    monkeypatch.setattr(lag.time, "time", lambda: NOW)
+    monkeypatch.setattr(lag, "time", SimpleNamespace(time=lambda: NOW))
     return LagWatch({}, watched, health), health, standings
 
 

@@ -14,6 +14,7 @@ import pytest
 from jobs.runtime import supervisor
 from jobs.runtime.settings import Settings
 from jobs.runtime.supervisor import Child, supervise
+from tests.clock import Clock
 
 DEADLINE_SECONDS = 30
 # A job that notes its start and then does as its name says; KAPPA_TEST_NOTES is the folder of the notes.
@@ -171,15 +172,16 @@ def test_one_that_ignores_the_stop_is_killed(notes):
 
 
 def test_the_wait_grows_with_each_failure_up_to_the_last_and_a_steady_job_begins_anew(monkeypatch):
-    now = [1_000.0]
-    monkeypatch.setattr(supervisor.time, "monotonic", lambda: now[0])
+    clock = Clock(1_000.0)
+    monkeypatch.setattr(supervisor, "time", clock)
     child, waits = Child("dies", {}), []
     for _ in range(7):
-        child.started = now[0]
+        child.started = clock.now
         child._plan_restart(1)
-        waits.append(child.due - now[0])
+        waits.append(child.due - clock.now)
     assert waits == [1, 2, 5, 10, 30, 30, 30]
 
-    child.started, now[0] = now[0], now[0] + supervisor.STEADY_SECONDS + 1
+    child.started = clock.now
+    clock.sleep(supervisor.STEADY_SECONDS + 1)
     child._plan_restart(1)
-    assert child.due - now[0] == 1
+    assert child.due - clock.now == 1

@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 
 import pytest
 from typer.testing import CliRunner
@@ -8,11 +9,6 @@ from jobs.runtime.settings import Settings
 from ops.backfill import cli
 from ops.backfill.backfill import Note
 from ops.backfill.run import Request
-
-
-class Spark:
-    def stop(self):
-        pass
 
 
 @pytest.fixture
@@ -30,7 +26,7 @@ def asked(monkeypatch, tmp_path):
         return note
 
     monkeypatch.setattr(cli, "run", run)
-    monkeypatch.setattr(cli, "open_session", lambda *_: Spark())
+    monkeypatch.setattr(cli, "session", lambda *_: nullcontext())
     monkeypatch.setattr(cli, "load_storage_settings", lambda: Settings(home=tmp_path))
     return found
 

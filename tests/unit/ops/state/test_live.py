@@ -66,7 +66,7 @@ def test_a_process_that_is_not_there_is_not_answering():
 
 
 def test_of_one_machine_no_spark_is_started(address, monkeypatch):
-    monkeypatch.setattr(cli, "open_session", lambda *_: pytest.fail("Spark is started"))
+    monkeypatch.setattr(cli, "session", lambda *_: pytest.fail("Spark is started"))
     arguments = ["show", "metric-0", "--machine", "vm-2", "--metrics-url", address[0], "--json"]
     done = CliRunner().invoke(cli.app, arguments)
     assert [one["series"] for one in orjson.loads(done.stdout)] == ["metric-0"]
