@@ -284,12 +284,14 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
     private final Map<UTF8String, Span[]> sources = new HashMap<>(); // by partition; null where nothing was read
 
     void note(InternalRow row) {
-      count(rows, row.getUTF8String(Column.TOPIC));
+      known(rows, row.getUTF8String(Column.TOPIC), 0)[0]++;
       if (!row.isNullAt(Column.NOTE)) {
-        count(notes, row.getUTF8String(Column.NOTE));
+        known(notes, row.getUTF8String(Column.NOTE), 0)[0]++;
       }
       if (!row.isNullAt(Column.ORIGIN)) {
-        noteNewest(row.getUTF8String(Column.ORIGIN), row.getLong(Column.TIMESTAMP));
+        long time = row.getLong(Column.TIMESTAMP);
+        long[] known = known(newest, row.getUTF8String(Column.ORIGIN), time);
+        known[0] = Math.max(known[0], time);
       }
       if (!row.isNullAt(Column.SOURCE_TOPIC)) {
         noteSource(
@@ -302,22 +304,13 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
 
     // Keys are copied, as Spark reuses the memory of a row.
 
-    private static void count(Map<UTF8String, long[]> counts, UTF8String key) {
-      long[] known = counts.get(key);
+    private static long[] known(Map<UTF8String, long[]> values, UTF8String key, long first) {
+      long[] known = values.get(key);
       if (known == null) {
-        counts.put(key.clone(), new long[] {1});
-      } else {
-        known[0]++;
+        known = new long[] {first};
+        values.put(key.clone(), known);
       }
-    }
-
-    private void noteNewest(UTF8String origin, long time) {
-      long[] known = newest.get(origin);
-      if (known == null) {
-        newest.put(origin.clone(), new long[] {time});
-      } else {
-        known[0] = Math.max(known[0], time);
-      }
+      return known;
     }
 
     private void noteSource(UTF8String topic, int partition, long oldest, long newest) {
