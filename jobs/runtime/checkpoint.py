@@ -1,18 +1,21 @@
 """What Spark's checkpoint says of a batch: the query's identity and the offsets up to which each source was read."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import orjson
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from connectors.java_class import java_class
-from infra.contract.offsets import Offsets, from_nested
+from infra.contract.offsets import Offsets, from_nested, to_nested
 from jobs.runtime.offset_log import OffsetLogEntry
 
 WRITTEN = "written.json"
+_BEGINNING = "sources/{}/0"  # where Spark begins to read a source of which its last plan says nothing
 INITIAL = "initial"
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
@@ -38,9 +41,22 @@ class Checkpoint:
         """The number of the batch that was planned last; -1 if none was."""
         return self._last("offsets")
 
+    def ends(self, batch_id: int) -> Mapping[str, Offsets]:
+        """Where batch `batch_id` ends, by the name of each Kafka source of the query."""
+        return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).sources
+
     def end_offsets(self, batch_id: int) -> Offsets:
-        """Where batch `batch_id` ends, over all Kafka sources of the query."""
+        """The same over all sources."""
         return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).offsets()
+
+    def has_read(self, source: str) -> bool:
+        """Whether a query over this checkpoint has ever read this source."""
+        return self._exists(_BEGINNING.format(source))
+
+    def begin_again(self, source: str, offsets: Offsets) -> None:
+        """Have Spark begin at these offsets with a source that its last plan doesn't have."""
+        nested = orjson.dumps(to_nested(offsets), option=orjson.OPT_NON_STR_KEYS).decode()
+        self._write(_BEGINNING.format(source), f"\0v1\n{nested}")
 
     def written(self) -> Offsets:
         """Up to where of its input this job has written the results before it was put back to an older state.

@@ -119,6 +119,11 @@ class BatchCommitter:
         with self._owned():
             self._leave_token(former)
 
+    @property
+    def committed(self) -> int:
+        """How many batches of the query are committed."""
+        return self._writer.marker.done if self._writer.marker else 0
+
     def check(self, batch_id: int) -> None:
         """Raises ProgressError if `batch_id` of this checkpoint can't follow on what was committed last, and
         TakenOverError if another copy of this job has begun: before anything of the batch is written."""

@@ -6,7 +6,7 @@ read or started when one is made.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -113,6 +113,7 @@ class Query:
         each_batch: transforms a micro-batch before it is written; it may use what changes between micro-batches.
         watermarks: the topic for which it writes watermark records.
         trigger_seconds: the trigger interval.
+        sources: the topics of each of its streams by name, if these may change from one start to the next.
         questions: what can be asked of its state while it runs.
         rehearsal: makes the same stream of records that are none, if its first micro-batch is worth a rehearsal.
     """
@@ -123,6 +124,7 @@ class Query:
     trigger_seconds: float
     each_batch: BatchTransform | None = None
     watermarks: Topic | None = None
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     questions: Sequence[Question] = ()
     rehearsal: Callable[[], DataFrame] | None = None
 
@@ -176,7 +178,11 @@ class Transform:
 
     def queries(self, job: Job, context: Context) -> list[Query]:
         """One query with the name of the job."""
-        context = replace(context, filled_streams=self._filled(context))
+        read = context.settings.replay.subscribed
+        sources = {
+            name: read([topic.name for topic in topics]) for name, topics in self.streams(context.topics).items()
+        }
+        context = replace(context, filled_streams=self._filled(sources, context.settings))
         return [
             Query(
                 job.name,
@@ -186,15 +192,14 @@ class Transform:
                 context.settings.trigger_seconds,
                 self.each_batch(context),
                 context.topics[job.watermarks] if job.watermarks else None,
+                sources,
             )
         ]
 
-    def _filled(self, context: Context) -> int:
+    def _filled(self, sources: Mapping[str, Sequence[str]], settings: Settings) -> int:
         """How many of the streams read topics that hold records."""
-        read = context.settings.replay.subscribed
-        streams = [read([topic.name for topic in topics]) for topics in self.streams(context.topics).values()]
-        filled = filled_topics(context.settings.kafka_bootstrap, {name for names in streams for name in names})
-        return max(1, sum(not filled.isdisjoint(names) for names in streams))
+        filled = filled_topics(settings.kafka_bootstrap, {name for names in sources.values() for name in names})
+        return max(1, sum(not filled.isdisjoint(names) for names in sources.values()))
 
 
 @dataclass(frozen=True)

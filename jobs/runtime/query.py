@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from connectors.kafka.client import make_admin
-from connectors.kafka.offsets import latest_offsets
+from connectors.kafka.offsets import Log, latest_offsets
 from connectors.kafka.security import client_config
 from connectors.kafka.transactions import Row
 from connectors.sinks.kafka import SinkSettings, Span
@@ -21,6 +21,7 @@ from jobs.runtime.kill_points import reach
 from jobs.runtime.rehearsal import rehearse
 from jobs.runtime.scratch import scratch_of_this_process
 from jobs.runtime.settings import Settings
+from jobs.runtime.source_changes import settle_sources
 from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, watermark_records
 
 
@@ -51,11 +52,18 @@ class QueryRun:
             rehearse(self.query.rehearsal(), scratch_of_this_process(self.context.settings.home))
 
     def start(self) -> StreamingQuery:
-        """Start from the checkpoint, which no other copy can plan far beyond since `take_over`."""
+        """Start from the checkpoint, which no other copy can plan far beyond since `take_over`.
+
+        Raises UserError if a batch that was begun can't be ended with the sources that the query has now.
+        """
         assert self.writer
         query, settings = self.query, self.context.settings
+        name = settings.query_of(query.name)
+        if query.sources:
+            committed = self.writer.committer.committed
+            settle_sources(name, query.sources, self.writer.checkpoint, committed, Log(settings.kafka_bootstrap))
         return (
-            query.frame.writeStream.queryName(settings.query_of(query.name))
+            query.frame.writeStream.queryName(name)
             .option("checkpointLocation", settings.checkpoint_of(query.name))
             .trigger(processingTime=f"{int(query.trigger_seconds * 1000)} milliseconds")
             .foreachBatch(self.gate.guard(query.name, self.writer.write))

@@ -46,15 +46,15 @@ def own_map(bootstrap: str, partitions: int = 1, **telemetry: object) -> Iterato
 
 
 @contextmanager
-def running_enrichment(spark: SparkSession, bootstrap: str, topics: TopicMap, home: Path) -> Iterator[None]:
-    """The job, until the block ends; with the same `home` it goes on where it stopped."""
+def running_enrichment(spark: SparkSession, bootstrap: str, topics: TopicMap, home: Path) -> Iterator[str]:
+    """The job, until the block ends; with the same `home` it goes on where it stopped. Gives its consumer group."""
     generation = f"t{uuid.uuid5(uuid.NAMESPACE_URL, str(home)).hex[:8]}"
     settings = Settings(kafka_bootstrap=bootstrap, home=home, generation=generation, trigger_seconds=0.2)
     context = Context(spark, settings, topics, EnrichmentSettings())
     (declared,) = TRANSFORM.queries(JOBS["enrichment"], context)
     query = start_query(declared, context, Gate())
     try:
-        yield
+        yield settings.query_of(declared.name)
     finally:
         query.stop()
 

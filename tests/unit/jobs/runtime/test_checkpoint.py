@@ -75,3 +75,15 @@ def test_up_to_where_it_has_written_before_is_noted_in_it(monkeypatch):
     monkeypatch.setattr(Files, "_exists", lambda _, name: name == "written.json")
     monkeypatch.setattr(Files, "_read", lambda *_: '{"statistics":{"0":90,"1":5}}')
     assert Files(None, "c").written() == {("statistics", 0): 90, ("statistics", 1): 5}
+
+
+def test_the_end_of_a_batch_is_known_by_source():
+    assert Files(None, "c").ends(12)["syslog_json"] == {("telemetry.syslog", 0): 7, ("telemetry.lines", 0): 0}
+
+
+def test_a_source_begins_again_as_spark_notes_it(spark, tmp_path):
+    checkpoint = Checkpoint(spark, str(tmp_path))
+    assert not checkpoint.has_read("lines_json")
+    checkpoint.begin_again("lines_json", {("lines", 0): 20})
+    assert checkpoint.has_read("lines_json")
+    assert (tmp_path / "sources/lines_json/0").read_bytes() == b'\0v1\n{"lines":{"0":20}}'
