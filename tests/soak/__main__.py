@@ -49,9 +49,12 @@ LEAST_ROLLS = 10
 LARGEST_GROWTH = 0.02
 MEGABYTE = 2**20
 ALERT, ALERT_SECONDS = "KappaJobDown", 90.0
+# Few enough that a megabyte, the least that a segment may have, is soon full: of `events` in six minutes. Where records
+# come in transactions a segment has no other end: these have markers, of the broker's clock.
+PARTITIONS = 2
 # By size, as brokers count a record's age by their own clock; and their own topics, which are compacted.
 BROKER = {
-    "log.retention.bytes": 4 * MEGABYTE,  # of statistics four days, which are a quarter of an hour
+    "log.retention.bytes": 6 * MEGABYTE,  # of statistics three days, which are more than ten minutes
     "log.segment.bytes": MEGABYTE,
     "log.roll.ms": 86_400_000,  # by the records' clock
     "log.retention.check.interval.ms": 10_000,
@@ -82,6 +85,7 @@ def declare(folder: Path) -> dict[str, str]:
     """Write the files by which everything ages in days of event time; returns the settings, as variables."""
     topics = yaml.safe_load(DEFAULT_MAP.read_text())
     topics["telemetry"]["timestamp"] = "CreateTime"
+    topics["defaults"]["partitions"] = PARTITIONS
     for declared in (topics["defaults"], *topics["topics"].values()):
         changes = {"retention": "3650d", "archive_retention": f"{KEPT_DAYS}d", "timestamp": "CreateTime"}
         declared.update({name: value for name, value in changes.items() if name in declared})
