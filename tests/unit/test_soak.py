@@ -5,7 +5,7 @@ import pytest
 
 from infra.contract.columnar import to_columns
 from tests.soak.fleet import BROKEN_EVERY, LATE_EVERY, MINUTE, Fleet
-from tests.soak.growth import Sample, growth
+from tests.soak.growth import Sample, disk_bytes, growth
 from tests.soak.ledger import Ledger
 
 MINUTES = 3
@@ -37,6 +37,18 @@ def test_a_round_of_maintenance_is_not_growth_and_a_process_more_is():
     assert growth(samples([*usual, 900, 100, 100, 100]), "memory_bytes", period=18 * 60.0) == 0.0
     more = [*samples(usual), *[one._replace(seconds=one.seconds + 1200.0) for one in samples([100] * 4, b=50)]]
     assert growth(more, "memory_bytes", period=12 * 60.0) == pytest.approx(0.5)
+
+
+def test_of_documents_the_most_before_a_day_is_deleted_counts():
+    days = [Sample(60.0 * number, {}, {}, {"a": 100 * (1 + number % 4)}) for number in range(24)]
+    assert growth(days, "documents", period=720.0) == 0.0
+
+
+def test_what_delta_deletes_by_days_of_the_wall_clock_is_not_counted(tmp_path):
+    for name in ("delta/live/log/_delta_log", "delta/live/log/date=2026-11-01", "log"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_bytes(bytes(8192))
+    assert disk_bytes(tmp_path) == {"delta": 8192}
 
 
 def window(machine, minute, **changes):

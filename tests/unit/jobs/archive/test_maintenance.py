@@ -1,3 +1,4 @@
+import json
 import shutil
 import threading
 from datetime import date, timedelta
@@ -56,6 +57,14 @@ def keep_no_former_version(spark, path):
     spark.sql(
         f"alter table delta.`{path}` set tblproperties ('delta.deletedFileRetentionDuration' = 'interval 0 hours')"
     )
+
+
+def test_the_log_of_a_table_is_kept_for_a_week_and_notes_each_file_once(spark, original):
+    (detail,) = DeltaTable.forPath(spark, str(original)).detail().collect()
+    assert detail.properties["delta.logRetentionDuration"] == "interval 7 days"
+    checksums = list((original / "_delta_log").glob("0*.crc"))
+    assert len(checksums) > BATCHES
+    assert not any("allFiles" in json.loads(one.read_text()) for one in checksums)
 
 
 def test_a_job_may_write_meanwhile_and_a_reader_stay_at_its_version(spark, table):
