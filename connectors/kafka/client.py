@@ -21,6 +21,9 @@ Connection = Mapping[str, Any]
 CALL_SECONDS = 30.0  # for a single answer of the broker
 COMMITTED_SECONDS = 10.0  # for a group's offsets: that they are refused is known only afterwards
 CLOSE_SECONDS = 10.0  # for leaving a group, and the end of a client's threads
+# By default all brokers are forgotten once none answers. A request that waits for one that is forgotten, as the
+# coordinator of a group, is never answered (librdkafka's issue 5511). Addresses of brokers are looked up again anyway.
+_RECOVERY = {"metadata.recovery.strategy": "none"}
 C = TypeVar("C", bound=Client)
 READER = "kappa.reader"  # the group of whoever only reads: librdkafka wants one, nothing is ever committed to it
 
@@ -64,7 +67,7 @@ class _Consumer(Consumer):
 
 
 def _config(connection: Connection, settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {"error_cb": hear, **LOGINS.present(connection), **settings}
+    return {"error_cb": hear, **_RECOVERY, **LOGINS.present(connection), **settings}
 
 
 def _kept(client: C, config: Mapping[str, Any]) -> C:

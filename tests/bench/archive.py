@@ -1,6 +1,7 @@
 """`make bench-archive`: bytes and CPU time of the archive's raw log by compression, side by side in one run.
 
-Each round writes the same scrapes, 31 data points a record, as the archive does: through Delta, by day and topic.
+Each round writes the same scrapes, 31 data points a record, as the archive does: through Delta, by day and topic. And
+what each commit costs besides, by whether it notes all files of its table once more, which Delta does by default.
 """
 
 import random
@@ -64,10 +65,38 @@ def measure(rows: DataFrame, folder: Path, codec: str, number: int) -> dict[str,
     return {"cpu_seconds": spent, "bytes": sum(file.stat().st_size for file in path.rglob("*.parquet"))}
 
 
+def measure_commits(rows: DataFrame, folder: Path, number: int) -> dict[str, dict[str, float]]:
+    """Commit the same few rows so many times to each of two tables, by turns: what a commit of the second half costs.
+
+    CPU seconds are of all processes, bytes those by which the table's log grew.
+    """
+    few = rows.where(F.col("offset") < 200).repartition(2).cache()
+    found: dict[str, list[tuple[float, int]]] = {"true": [], "false": []}
+    for batch in range(number):
+        for is_noted, commits in found.items():
+            rows.sparkSession.conf.set("spark.databricks.delta.allFilesInCrc.enabled", is_noted)
+            path = folder / f"commits-{is_noted}"
+            spent, held = cpu_seconds(), _log_bytes(path)
+            append(few, str(path), "bench", batch, ("date", "topic"))
+            commits.append((cpu_seconds() - spent, _log_bytes(path) - held))
+    return {
+        f"all files noted: {is_noted}": {
+            "cpu_seconds": round(statistics.median(spent for spent, _ in commits[number // 2 :]), 3),
+            "log_bytes": round(statistics.fmean(grown for _, grown in commits[number // 2 :])),
+        }
+        for is_noted, commits in found.items()
+    }
+
+
+def _log_bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.glob("_delta_log/*") if file.is_file())
+
+
 @app.command()
 def main(
     records: Annotated[int, typer.Option(min=1000, help="Scrapes of 31 data points.")] = 20_000,
     rounds: Annotated[int, typer.Option(min=1, help="Measured ones, after two that aren't.")] = 7,
+    commits: Annotated[int, typer.Option(min=20, help="To each of two tables.")] = 60,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/archive.json"),
 ) -> None:
     """Measure; the report has the medians.
@@ -81,9 +110,10 @@ def main(
         for number in range(rounds + 2):
             for codec in CODECS:
                 found[codec].append(measure(rows, Path(folder), codec, number))
+        of_commits = measure_commits(rows, Path(folder), commits)
         spark.stop()
     facts: dict[str, Any] = {codec: _medians(rounds_of[2:], records * 31) for codec, rounds_of in found.items()}
-    facts = {"records": records, "rounds": rounds, **facts}
+    facts = {"records": records, "rounds": rounds, **facts, "commits": of_commits}
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
     Console().print_json(data=facts)
