@@ -1,6 +1,10 @@
 """Servers of their own, which are killed: they start again, and who waits for them goes on."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from connectors.kafka.admin import apply, connect
+from connectors.kafka.markers import MarkedWriter, ProgressSettings
+from connectors.kafka.transactions import Patience
 from infra.contract.topics import load_topics
 from infra.jars import default_jars
 from infra.local import LocalServers
@@ -27,6 +31,28 @@ def test_three_brokers_go_on_without_one(tmp_path):
         assert [row["state"] for row in servers.status()] == ["ready", "starting", "down", "starting"]
         servers.up()
         assert {row["state"] for row in servers.status()} == {"ready"}
+    finally:
+        servers.down()
+
+
+def test_a_transaction_that_meets_the_restart_of_its_broker_is_committed(tmp_path):
+    port = free_ports(4)
+    servers = LocalServers(tmp_path, kafka_port=port, elasticsearch_port=port + 2, jars=default_jars())
+    (broker,) = servers.kafka
+    try:
+        servers.up()
+        topics = load_topics()
+        apply(connect(servers.bootstrap), [topics["sink.progress"], topics["inventory"]])
+        writer = MarkedWriter(ProgressSettings(servers.bootstrap, "meets-a-restart", "run"), 0)
+        writer.confirm()
+        broker.kill()
+        with ThreadPoolExecutor(1) as pool:
+            meets = pool.submit(writer.begin_batch, 0, 1)  # sends an offset, for which it needs the coordinators
+            broker.spawn()
+            assert meets.result(Patience().offsets)
+        writer.produce([(topics["inventory"].name, 0, b"vm-1", b"written", 0, None)])
+        writer.commit()
+        assert read(servers.bootstrap, topics["inventory"].name, 1) == [b"written"]
     finally:
         servers.down()
 
