@@ -43,11 +43,11 @@ class Checkpoint:
 
     def ends(self, batch_id: int) -> Mapping[str, Offsets]:
         """Where batch `batch_id` ends, by the name of each Kafka source of the query."""
-        return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).sources
+        return self._plan(batch_id).sources
 
     def end_offsets(self, batch_id: int) -> Offsets:
         """The same over all sources."""
-        return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}")).offsets()
+        return self._plan(batch_id).offsets()
 
     def has_read(self, source: str) -> bool:
         """Whether a query over this checkpoint has ever read this source."""
@@ -83,6 +83,9 @@ class Checkpoint:
         if not self._exists(name) and not self._exists("metadata"):
             self._write(name, "\n".join(lines))
         return self._read(name).splitlines() if self._exists(name) else []
+
+    def _plan(self, batch_id: int) -> OffsetLogEntry:
+        return OffsetLogEntry.parse(self._read(f"offsets/{batch_id}"))
 
     def _last(self, log: str) -> int:
         path, files = self._path(log)

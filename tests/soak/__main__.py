@@ -68,7 +68,7 @@ SPARK = {
     "spark.cleaner.periodicGC.interval": "1min",  # as short beside the default as an hour here is beside its days
 }
 # What the chain of the chaos tests, whose jobs live for minutes, has otherwise; and what the image sets.
-SHIPPED = {
+OF_JOBS = {
     "JAVA_TOOL_OPTIONS": "",
     "MALLOC_ARENA_MAX": "2",
     "KAPPA_ARCHIVE_TRIGGER_SECONDS": str(Settings.model_fields["archive_trigger_seconds"].default),
@@ -130,7 +130,7 @@ class Soak:
             self.chain.jobs[name] = Job(name, command, self.chain.jobs["archive"].environment, home / f"{name}.log")
         ports = {name: port + 20 + number for number, name in enumerate(self.chain.jobs)}
         for name, job in self.chain.jobs.items():
-            job.extra = {"KAPPA_METRICS_PORT": str(ports[name]), **SHIPPED}
+            job.extra = {"KAPPA_METRICS_PORT": str(ports[name]), **OF_JOBS}
         (home / "monitoring").mkdir()
         self.monitoring = Monitoring(home / "monitoring", port + 35, ports)
         self.samples: list[Sample] = []
