@@ -11,8 +11,10 @@ Record = Mapping[str, Any]
 
 QUANTILE = 2.576  # half a 99 % interval of a normal distribution, in standard deviations
 LEAST_SPREAD = 0.01  # of the expected value: however quiet a series was, smaller changes of it say little
-MOST = 1e4  # a deviation beyond says no more: a counter of errors that was always zero has no spread
-NOTHING_LEFT = 1.0 / LEAST_SPREAD  # the deviation of what falls from its level to nothing: a machine that is silent
+MOST = 1e4  # a deviation beyond says no more
+# The deviation of what falls from its level to nothing, a machine that is silent, or comes from nothing: errors that
+# there never were. No spread is known to measure it by.
+FROM_OR_TO_NOTHING = 1.0 / LEAST_SPREAD
 VANISHED = ("silence", "gone")  # verdicts of machines that send nothing any more
 
 
@@ -54,7 +56,7 @@ def _size(seen: Record) -> float:
     """How many times the usual spread the observed value is off the expected one."""
     expected, off = seen["expected"], abs(seen["observed"] - seen["expected"])
     spread = hypot((seen["expected_high"] - seen.get("expected_low", 0.0)) / 2 / QUANTILE, LEAST_SPREAD * expected)
-    return float(min(off / spread, MOST)) if spread > 0 else MOST * (off > 0)
+    return float(min(off / spread, MOST)) if spread > 0 else FROM_OR_TO_NOTHING * (off > 0)
 
 
 def _strength(size: float) -> float:
@@ -75,5 +77,5 @@ def _text(seen: Record, size: float) -> str:
 
 def _without_values(novelty: Record) -> Deviation:
     """Of a silence, or of something new, whose score stands for the deviation."""
-    size = NOTHING_LEFT if novelty["verdict"] in VANISHED else max(min(float(novelty["score"]), MOST), 0.0)
+    size = FROM_OR_TO_NOTHING if novelty["verdict"] in VANISHED else max(min(float(novelty["score"]), MOST), 0.0)
     return Deviation(_strength(size), _strength(size), False, str(novelty["text"]))

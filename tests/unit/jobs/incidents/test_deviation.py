@@ -2,7 +2,7 @@ from math import log
 
 import pytest
 
-from jobs.incidents.deviation import LEAST_SPREAD, MOST, QUANTILE, Deviation
+from jobs.incidents.deviation import FROM_OR_TO_NOTHING, LEAST_SPREAD, QUANTILE, Deviation
 
 
 def seen(series, observed, expected, width=0.0):
@@ -27,9 +27,9 @@ def test_a_percent_of_the_level_is_the_least_spread_however_quiet_a_series_was()
     assert Deviation.of(novelty(seen("mem", 102.0, 100.0))).strength == pytest.approx(log(1 + 0.02 / LEAST_SPREAD))
 
 
-@pytest.mark.parametrize(("observed", "strength"), [(1.0, log(1 + MOST)), (0.0, 0.0)])
-def test_what_never_varied_around_zero_has_the_greatest_deviation_or_none(observed, strength):
-    assert Deviation.of(novelty(seen("errors", observed, 0.0))).strength == pytest.approx(strength)
+@pytest.mark.parametrize(("observed", "size"), [(1.0, FROM_OR_TO_NOTHING), (3e8, FROM_OR_TO_NOTHING), (0.0, 0.0)])
+def test_what_comes_from_nothing_deviates_like_what_falls_to_nothing_however_large_it_is(observed, size):
+    assert Deviation.of(novelty(seen("errors", observed, 0.0))).strength == pytest.approx(log(1 + size))
 
 
 def test_the_strongest_series_counts_and_the_most_surprising_one_says_whether_it_is_demand():
