@@ -1,8 +1,8 @@
 """Whether the series that the detector names are those that experts blame: HitRate (Su and others 2019, OmniAnomaly).
 
-An expert has said of each labelled event which series make it. Of an event that was found, the series are ranked by
-what they account for of the machine's score, in the window of the first alert. HitRate@100% is the share of the
-expert's n series among the n that rank highest; HitRate@150% that among the 1.5 n that rank highest.
+An expert has said of each labelled event which series make it. Of an event that was found, the series are ranked as
+its first alert ranks its contributors. HitRate@100% is the share of the expert's n series among the n that rank
+highest; HitRate@150% that among the 1.5 n that rank highest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,12 +44,12 @@ def _parsed(file: Path, line: str) -> Blamed:
 
 
 def hit_rates(
-    blamed: Mapping[str, Sequence[Blamed]], alerts: Mapping[str, Bools], weights: Mapping[str, Floats]
+    blamed: Mapping[str, Sequence[Blamed]], alerts: Mapping[str, Bools], ranks: Mapping[str, Floats]
 ) -> dict[str, float | int | None]:
-    """Means over the events in which an alert starts; None without one. By machine: `alerts` (windows), `weights`
-    (windows, series)."""
+    """Means over the events in which an alert starts; None without one. By machine: `alerts` (windows), `ranks`
+    (windows, series), which are greater of what is named before."""
     found = [
-        (event, weights[machine][event.first + int(np.argmax(within))])
+        (event, ranks[machine][event.first + int(np.argmax(within))])
         for machine, events in blamed.items()
         for event in events
         if (within := alerts[machine][event.first : event.end]).any()
@@ -58,6 +58,6 @@ def hit_rates(
     return {"events": len(found), **{name: float(np.mean(each)) if each else None for name, each in rates.items()}}
 
 
-def _hits(event: Blamed, weights: Floats, part: float) -> float:
-    highest = np.argsort(-weights, kind="stable")[: int(part * len(event.series))]
+def _hits(event: Blamed, ranks: Floats, part: float) -> float:
+    highest = np.argsort(-ranks, kind="stable")[: int(part * len(event.series))]
     return len(event.series.intersection(highest.tolist())) / len(event.series)

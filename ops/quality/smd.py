@@ -3,7 +3,7 @@
 Other folders of its form are read likewise, whatever their interval: ASD (Li and others 2021) has five minutes.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -18,6 +18,7 @@ from infra.errors import UserError
 from jobs.detector.model.arrays import Bools, Floats
 from jobs.detector.settings import DetectorSettings
 from jobs.detector.shard import Shard
+from jobs.detector.trackers.machines import Seen
 
 START = 1_680_000_000  # s since the epoch; the data have no clock
 ALARMS_PER_DAY = 5.0  # of a machine
@@ -56,12 +57,12 @@ def _read(folder: Path, name: str) -> Machine:
 
 
 class Ours(NamedTuple):
-    """By machine, of each window of the test: the machine's score, whether a novelty of it starts, and what of the
-    score each series accounts for, shape (windows, series)."""
+    """By machine, of each window of the test: the machine's score, whether a novelty of it starts, and by what the
+    novelty ranks the machine's series, shape (windows, series)."""
 
     scores: dict[str, Floats]
     alerts: dict[str, Bools]
-    weights: dict[str, Floats]
+    ranks: dict[str, Floats]
 
 
 def ours(machines: Sequence[Machine], interval: float = 60.0) -> Ours:
@@ -73,30 +74,40 @@ def ours(machines: Sequence[Machine], interval: float = 60.0) -> Ours:
     values = {m.name: np.concatenate([m.train, m.test]) for m in machines}
     windows = max(len(rows) for rows in values.values())
     scores, alerts = np.zeros((len(machines), windows)), np.zeros((len(machines), windows), bool)
-    weights = {name: np.zeros(rows.shape) for name, rows in values.items()}
+    ranks = {name: np.zeros(rows.shape) for name, rows in values.items()}
     place = {m.name: at for at, m in enumerate(machines)}
     for window in range(windows):
-        for novelty in shard.feed(list(_records(values, window, interval))):
-            alerts[place[novelty["machine"]], window] |= novelty["phase"] == "start"
-        joint = shard.detector.machine_tracker.joint
-        if joint is not None:
+        started = [one for one in shard.feed(list(_records(values, window, interval))) if one["phase"] == "start"]
+        alerts[[place[one["machine"]] for one in started], window] = True
+        seen = shard.detector.machine_tracker.newest
+        if seen is not None:
+            joint = seen.joint
             scores[[place[shard.detector.machines.names[at]] for at in joint.machines], window] = joint.lasting
-            _spread(weights, values, window, joint.weight)
+            as_one = {one["machine"] for one in started if one["kind"] == "machine"}
+            _spread(ranks, values, window, as_one, seen)
     test = {m.name: slice(len(m.train), len(m.train) + len(m.test)) for m in machines}
     return Ours(
         {name: scores[place[name], part] for name, part in test.items()},
         {name: alerts[place[name], part] for name, part in test.items()},
-        {name: weights[name][part] for name, part in test.items()},
+        {name: ranks[name][part] for name, part in test.items()},
     )
 
 
-def _spread(weights: Mapping[str, Floats], values: Mapping[str, Floats], window: int, of_all: Floats) -> None:
-    """Write a window's weights to their machines: they come in the order in which series were first seen, as fed."""
+def _spread(
+    ranks: Mapping[str, Floats], values: Mapping[str, Floats], window: int, as_one: Container[str], seen: Seen
+) -> None:
+    """Write to each machine by what a novelty of it ranks its series: of a machine as a whole, or of one of them.
+
+    Series come in the order in which they were first seen, as they were fed.
+    """
     begin = 0
     for name, rows in values.items():
         if window < len(rows):
             known = np.isfinite(rows[window])
-            weights[name][window, known] = of_all[begin : (begin := begin + int(known.sum()))]
+            end = begin + int(known.sum())
+            by = seen.strangeness.alone if name in as_one else seen.judgement.score
+            ranks[name][window, known] = by[begin:end]
+            begin = end
 
 
 def _records(values: Mapping[str, Floats], window: int, interval: float) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ def measure(folder: Path, interval: float, peers: Sequence[str]) -> dict[str, An
     ours = smd.ours(machines, interval)
     shipped = smd_scores.found(machines, ours.alerts, interval)
     blamed = {machine.name: blame.read(folder, machine.name) for machine in machines}
-    interpretation = blame.hit_rates(blamed, ours.alerts, ours.weights)
+    interpretation = blame.hit_rates(blamed, ours.alerts, ours.ranks)
     figures = _figures(machines, ours.scores, interval)
     found = {"ours": figures | {"shipped": shipped, "interpretation": interpretation}}
     return found | {name: _of_peer(machines, smd.peer(machines, PEERS[name]), interval) for name in peers}

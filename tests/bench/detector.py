@@ -130,7 +130,7 @@ class Models:
         for window in range(first, first + windows):
             judgement = self.series.step(window, rows, fleet.values(), samples, threshold)[0]
             x = to_model_scale(judgement.observed, fleet.is_count)
-            self.machines.judge(machine, self.machines.strangeness(rows, x, window), judgement.score)
+            self.machines.judge(machine, self.machines.strangeness(rows, x, window).beside, judgement.score)
 
 
 def core(series: int, windows: int) -> dict[str, float]:

@@ -53,6 +53,13 @@ class Lasting(PerRow):
 BYTES_PER_MACHINE = bytes_per_row(Lasting.LAYOUT) + bytes_per_row(Cooldown.LAYOUT)
 
 
+class Strangeness(NamedTuple):
+    """By series of one window, as surprises: -ln of a density beside that of the usual value."""
+
+    beside: Floats  # of what the other series of its machine don't explain: by this a machine is judged
+    alone: Floats  # of its deviation as it is
+
+
 class Joint(NamedTuple):
     """One window of some machines: arrays of one element a machine, and one of an element a series."""
 
@@ -105,16 +112,15 @@ class MachineModel:
         self.memory.forget(rows)
         self.groups.forget(rows)
 
-    def strangeness(self, rows: Ints, x: Floats, window: int) -> Floats:
-        """How strange these series' values are, on the model's scale, beside the others; then learn them."""
+    def strangeness(self, rows: Ints, x: Floats, window: int) -> Strangeness:
+        """How strange these series' values are, on the model's scale; then learn them."""
         found = self.memory.step(rows, x, window)
         deviations = np.zeros((2, len(self.memory) + 1))
         deviations[:, rows] = found
         left = self.groups.residuals(deviations)[:, rows]
         if window % EVERY == 0:
             self._teach(rows, deviations)
-        surprise = 0.5 * (FREEDOM + 1.0) * ln1p(left * left / FREEDOM)
-        return np.asarray(surprise[0] + surprise[1])
+        return Strangeness(_surprise(left), _surprise(deviations[:, rows]))
 
     def _teach(self, rows: Ints, deviations: Floats) -> None:
         lesson = np.full_like(deviations, np.nan)
@@ -147,6 +153,12 @@ class MachineModel:
         alert = self.cooldown.suppress(0, joint.machines, joint.score, passes, numbers)
         self.cooldown.extend(joint.machines[stays & ~alert], window)
         return alert
+
+
+def _surprise(deviations: Floats) -> Floats:
+    """Of levels and steps together, by Student t."""
+    surprise = 0.5 * (FREEDOM + 1.0) * ln1p(deviations * deviations / FREEDOM)
+    return np.asarray(surprise[0] + surprise[1])
 
 
 def _sums(group: Ints, values: Floats) -> Floats:

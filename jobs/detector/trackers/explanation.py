@@ -1,5 +1,6 @@
 """Which series of a machine were surprising at once, and by how much: what a novelty shows of a judgement."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ def contributors(series: KnownSeries, judgement: Judgement, machine: int) -> lis
     return strongest_first
 
 
-def explained(series: KnownSeries, judgement: Judgement, places: list[int]) -> dict[str, Any]:
-    """The fields of a novelty that name these contributors."""
-    return novelties.explained([evidence(series, judgement, at) for at in places], CONTRIBUTORS)
+def explained(
+    series: KnownSeries, judgement: Judgement, places: Iterable[int], weights: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """The fields of a novelty that name these contributors, with their shares of these weights, or of their scores."""
+    return novelties.explained([evidence(series, judgement, at) for at in places], CONTRIBUTORS, weights)

@@ -7,12 +7,12 @@ import numpy as np
 
 from jobs.detector import novelties
 from jobs.detector.model.anscombe import to_model_scale
-from jobs.detector.model.arrays import Floats, Ints
-from jobs.detector.model.machines import CALM, ONSET, Joint
+from jobs.detector.model.arrays import Ints
+from jobs.detector.model.machines import CALM, ONSET, Joint, Strangeness
 from jobs.detector.model.protocol import Judgement, Phase, Turn
 from jobs.detector.novelties import Novelty
 from jobs.detector.saved_state import Saved
-from jobs.detector.trackers.explanation import CONTRIBUTORS, evidence
+from jobs.detector.trackers.explanation import CONTRIBUTORS, evidence, explained
 from jobs.detector.trackers.tracker import Inputs
 
 
@@ -23,6 +23,14 @@ class Whole(NamedTuple):
     record: Novelty
 
 
+class Seen(NamedTuple):
+    """A window: its series one by one, and what they say of their machines."""
+
+    judgement: Judgement
+    strangeness: Strangeness
+    joint: Joint
+
+
 class MachineTracker:
     """The open novelties by machine."""
 
@@ -30,7 +38,7 @@ class MachineTracker:
         self.inputs, self.series = inputs, inputs.series
         self.open = {int(machine): Whole(rows, record) for machine, rows, record in saved.items("whole")}
         self.model = inputs.machine_model
-        self.joint: Joint | None = None  # of the newest window with data
+        self.newest: Seen | None = None  # the newest window with data
 
     def saved(self) -> Saved:
         whole = [(machine, *novelty) for machine, novelty in self.open.items()]
@@ -64,20 +72,23 @@ class MachineTracker:
     def judge(self, judgement: Judgement, threshold: float, window: int, busy: Iterable[int]) -> list[Novelty]:
         """The records that a window causes; series of `busy` machines have anomalies of their own."""
         time = self.inputs.settings.end_of(window)
-        self.joint = joint = self._joint(judgement, window)
-        emitted = self._follow_all(judgement, joint, time)
+        self.newest = seen = self._seen(judgement, window)
+        emitted = self._follow_all(judgement, seen.joint, time)
         machines = np.array(sorted({*self.in_anomaly(), *busy}), np.int64)
-        for at in np.flatnonzero(self.model.alerts(joint, machines, threshold, window)).tolist():
-            emitted += self._start(judgement, joint, at, window)
+        for at in np.flatnonzero(self.model.alerts(seen.joint, machines, threshold, window)).tolist():
+            emitted += self._start(seen, at, window)
         return emitted
 
-    def _joint(self, judgement: Judgement, window: int) -> Joint:
+    def _seen(self, judgement: Judgement, window: int) -> Seen:
         x = to_model_scale(judgement.observed, self.inputs.model.is_count(judgement.rows))
         strangeness = self.model.strangeness(judgement.rows, x, window)
         if self.inputs.overrides.excuses_values():
-            strange = np.flatnonzero(strangeness > ONSET).tolist()
-            strangeness[[at for at in strange if self._is_excused(judgement, at)]] = 0.0
-        return self.model.judge(self.series.machine[judgement.rows], strangeness, judgement.score)
+            strange = np.flatnonzero(np.maximum(*strangeness) > ONSET).tolist()
+            excused = [at for at in strange if self._is_excused(judgement, at)]
+            for one in strangeness:
+                one[excused] = 0.0
+        machine = self.series.machine[judgement.rows]
+        return Seen(judgement, strangeness, self.model.judge(machine, strangeness.beside, judgement.score))
 
     def _is_excused(self, judgement: Judgement, at: int) -> bool:
         row = int(judgement.rows[at])
@@ -85,10 +96,10 @@ class MachineTracker:
         novelty = {"machine": machine, "verdict": "anomaly", **evidence(self.series, judgement, at)}
         return self.inputs.overrides.excuses(row, novelty)
 
-    def _start(self, judgement: Judgement, joint: Joint, at: int, window: int) -> list[Novelty]:
+    def _start(self, seen: Seen, at: int, window: int) -> list[Novelty]:
+        judgement, joint = seen.judgement, seen.joint
         machine, score = int(joint.machines[at]), float(joint.score[at])
-        strange = self._contributors(judgement, joint.weight, machine)
-        weights = joint.weight[strange].tolist()
+        made_of, named = self._made_of(seen, machine), self._named(seen, machine)
         record = novelties.start(
             self.inputs.machines.names[machine],
             "anomaly",
@@ -102,14 +113,14 @@ class MachineTracker:
             expected=1.0,
             expected_low=0.0,
             expected_high=CALM,
-            **novelties.explained([evidence(self.series, judgement, one) for one in strange], CONTRIBUTORS, weights),
+            **explained(self.series, judgement, named, joint.weight[named].tolist()),
         )
         record["text"] = novelties.machine_text(record)
         overrides = self.inputs.overrides
-        if len(strange) < 2 or overrides.is_calm(machine, score) or overrides.suppresses(record):
+        if len(made_of) < 2 or overrides.is_calm(machine, score) or overrides.suppresses(record):
             return []
-        rows = judgement.rows[strange]
-        self.inputs.model.start_cooldown(rows, judgement.score[strange], window)
+        rows = judgement.rows[made_of]
+        self.inputs.model.start_cooldown(rows, judgement.score[made_of], window)
         ended = self._end_as_learned(machine, record["time_unix_nano"])
         self.open[machine] = Whole(rows[:CONTRIBUTORS].tolist(), record)
         return [*ended, record]
@@ -122,10 +133,20 @@ class MachineTracker:
         text = f"{novelty.record['machine']}: the new state is the normal one now"
         return [novelties.later(novelty.record, "end", time, text=text)]
 
-    def _contributors(self, judgement: Judgement, weight: Floats, machine: int) -> Ints:
+    def _made_of(self, seen: Seen, machine: int) -> Ints:
         """Places in the judgement of the machine's series that the score is made of, the weightiest first."""
-        at = np.flatnonzero((self.series.machine[judgement.rows] == machine) & (weight > 0))
-        return at[np.lexsort((judgement.rows[at], -weight[at]))]
+        rows, weight = seen.judgement.rows, seen.joint.weight
+        at = np.flatnonzero((self.series.machine[rows] == machine) & (weight > 0))
+        return at[np.lexsort((rows[at], -weight[at]))]
+
+    def _named(self, seen: Seen, machine: int) -> Ints:
+        """These and the machine's others that are strange alone, what deviates most first.
+
+        What the others explain of a series adds nothing to the score, but it is what people look at.
+        """
+        rows, weight, alone = seen.judgement.rows, seen.joint.weight, seen.strangeness.alone
+        at = np.flatnonzero((self.series.machine[rows] == machine) & ((weight > 0) | (alone > ONSET)))
+        return at[np.lexsort((rows[at], -weight[at], -alone[at]))]
 
     def _follow_all(self, judgement: Judgement, joint: Joint, time: int) -> list[Novelty]:
         """Updates and ends of the novelties of machines that were seen."""

@@ -465,10 +465,10 @@ def weakly_strange(last: int = 110) -> tuple[bytes, ...]:
 def test_many_weak_surprises_at_once_are_one_novelty_of_the_machine() -> None:
     start, *later = emitted(list(weakly_strange()))
     assert (start["verdict"], start["kind"], start["machine"], seconds(start)) == ("anomaly", "machine", "vm-1", 60)
-    assert (start["statistic"], start["contributing"], "series" in start) == ("joint", 16, False)
+    assert (start["statistic"], start["contributing"], "series" in start) == ("joint", 20, False)
     assert max(one["score"] for one in start["contributors"]) < SETTINGS.threshold(60)  # type: ignore[attr-defined]
     assert str(start["text"]).startswith("vm-1 (at s1) is strange as a whole: metric-")
-    assert str(start["text"]).endswith("and 13 more together")
+    assert str(start["text"]).endswith("and 17 more together")
     assert {novelty["id"] for novelty in later} == {start["id"]}
     SCHEMA.validate(start)
 

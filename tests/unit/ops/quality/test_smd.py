@@ -30,17 +30,17 @@ def test_machines_are_judged_by_their_own_series() -> None:
     assert not together.alerts["b"].any()
 
 
-def test_each_series_accounts_for_its_part_of_its_own_machines_score() -> None:
+def test_the_series_of_each_machine_are_ranked_as_its_novelties_rank_them() -> None:
     values = np.random.default_rng(1).normal(50.0, 1.0, (90, 4))
     values[80:84, 2] += 20.0
     usual = np.random.default_rng(2).normal(50.0, 1.0, (85, 3))
     usual[75, 1] = np.nan
     labels = np.isin(np.arange(20), range(10, 14))
     machines = [Machine("b", usual[:70], usual[70:], labels[:15]), Machine("a", values[:70], values[70:], labels)]
-    weights = ours(machines).weights
-    assert (weights["a"].shape, weights["b"].shape) == ((20, 4), (15, 3))
-    assert weights["a"][10:14].argmax(axis=1).tolist() == [2, 2, 2, 2]
-    assert weights["b"][5, 1] == 0
+    ranks = ours(machines).ranks
+    assert (ranks["a"].shape, ranks["b"].shape) == ((20, 4), (15, 3))
+    assert ranks["a"][10:12].argmax(axis=1).tolist() == [2, 2]
+    assert ranks["b"][5, 1] == 0
 
 
 def test_events_and_false_alarms_are_counted_by_span() -> None:

@@ -86,7 +86,7 @@ def test_a_common_move_is_less_strange_than_one_against_the_others() -> None:
     rows = np.arange(6)
 
     def strangeness(common: float, own: np.ndarray, window: int) -> np.ndarray:
-        return made.strangeness(rows, 100.0 + 5.0 * common + own, window)
+        return made.strangeness(rows, 100.0 + 5.0 * common + own, window).beside
 
     for window in range(1, 1500):
         strangeness(rng.normal(), 0.3 * rng.normal(size=6), window)
@@ -138,14 +138,14 @@ def test_the_state_is_constant_and_says_how_large_it_is() -> None:
     rng, owner = np.random.default_rng(1), np.repeat(np.arange(7), 31)
     for window in range(1, 60):
         strange = made.strangeness(np.arange(217), rng.normal(size=217), window)
-        made.judge(owner, strange, np.zeros(217))
+        made.judge(owner, strange.beside, np.zeros(217))
     state = made.dump()
     size = sum(column.nbytes for column in state.values())
     assert size == sum(column.nbytes for column in machines(*[31] * 7).dump().values())
     assert size < 7 * BYTES_PER_MACHINE + 217 * 220
     again = MachineModel({name: column.copy() for name, column in state.items()})
     x = rng.normal(size=217)
-    assert (again.strangeness(np.arange(217), x, 60) == made.strangeness(np.arange(217), x, 60)).all()
+    np.testing.assert_array_equal(again.strangeness(np.arange(217), x, 60), made.strangeness(np.arange(217), x, 60))
 
 
 def test_series_and_machines_that_are_left_keep_what_is_known_of_them() -> None:
@@ -153,8 +153,8 @@ def test_series_and_machines_that_are_left_keep_what_is_known_of_them() -> None:
     rng = np.random.default_rng(6)
     values = rng.normal(size=(100, 8))
     for window, x in enumerate(values, start=1):
-        made.judge(np.repeat([0, 1], [3, 5]), made.strangeness(np.arange(8), x, window), np.zeros(8))
-        alone.judge(np.zeros(5, np.int64), alone.strangeness(np.arange(5), x[3:], window), np.zeros(5))
+        made.judge(np.repeat([0, 1], [3, 5]), made.strangeness(np.arange(8), x, window).beside, np.zeros(8))
+        alone.judge(np.zeros(5, np.int64), alone.strangeness(np.arange(5), x[3:], window).beside, np.zeros(5))
     made.retain(np.arange(3, 8), np.array([1]))
     both = (made.dump(), alone.dump())
     assert both[0].keys() == both[1].keys()

@@ -36,8 +36,20 @@ def test_weak_surprises_at_once_are_a_novelty_of_the_machine(tracker: MachineTra
     )
     assert sorted(tracker.rows()) == [0, 1, 2]
     assert tracker.in_anomaly() == {0}
-    assert tracker.joint is not None
-    assert tracker.joint.machines.tolist() == [0, 1]
+    assert tracker.newest is not None
+    assert tracker.newest.joint.machines.tolist() == [0, 1]
+
+
+def test_what_deviates_most_is_named_first_whether_or_not_it_adds_to_the_score(tracker: MachineTracker) -> None:
+    judged = judgement({0: 13.0, 1: 13.0})
+    judged.observed[:3] = 8.0, 9.0, 10.0
+    (start,) = judge(tracker, judged, FIRST)
+    named = start["contributors"]
+    assert isinstance(named, list)
+    assert [one["series"] for one in named] == ["net", "disk", "cpu"]
+    assert [one["share"] for one in named] == pytest.approx([0.0, 0.5, 0.5])
+    assert start["contributing"] == 3
+    assert sorted(tracker.rows()) == [0, 1]  # those it is made of say when it is over
 
 
 def test_a_machine_with_another_alert_is_not_alerted(tracker: MachineTracker) -> None:
@@ -53,7 +65,7 @@ def test_it_ends_when_the_machine_is_calm(tracker: MachineTracker) -> None:
     assert judge(tracker, judgement(STRANGE), FIRST + 1) == []
     (end,) = judge(tracker, judgement({}), FIRST + 2)
     assert (end["id"], end["phase"]) == (start["id"], "end")
-    assert end["text"] == "vm-0 is no longer strange as a whole, after 20 s: cpu, disk, net together"
+    assert end["text"] == "vm-0 is no longer strange as a whole, after 20 s: net, disk, cpu together"
     assert tracker.in_anomaly() == set()
 
 
