@@ -103,8 +103,7 @@ class Settings(KafkaSecurity):
 
     def checkpoint_of(self, query: str) -> str:
         """The folder or URL of a query's checkpoint."""
-        root = self.checkpoints or str(self.home.resolve() / "checkpoints")
-        return f"{root}/{self.generation}/{query}"
+        return f"{_root(self.checkpoints, self.home / 'checkpoints')}/{self.generation}/{query}"
 
     def savepoint_of(self, name: str) -> str:
         """The folder or URL of a savepoint, beside the checkpoints of the generations."""
@@ -112,8 +111,7 @@ class Settings(KafkaSecurity):
 
     def delta_of(self, table: str) -> str:
         """The folder or URL of a Delta table of the generation."""
-        root = self.delta or str(self.home.resolve() / "delta")
-        return f"{root}/{self.generation}/{table}"
+        return f"{_root(self.delta, self.home / 'delta')}/{self.generation}/{table}"
 
     def check_storage_is_shared(self) -> None:
         """Raises UserError if checkpoints, savepoints and tables are out of reach, each on its job's own volume."""
@@ -150,6 +148,11 @@ class Settings(KafkaSecurity):
     def query_of(self, job: str) -> str:
         """The name of a job's query: it names its consumer group, and its transactional ids begin with it."""
         return query_name(self.generation, job)
+
+
+def _root(given: str | None, usual: Path) -> str:
+    """A URL as it is, or the absolute path of a folder: each process may work in another one."""
+    return given if given and "://" in given else str(Path(given or usual).resolve())
 
 
 def query_name(generation: str, job: str) -> str:

@@ -74,6 +74,14 @@ def test_checkpoints_and_tables_may_lie_elsewhere():
     assert settings.delta_of("events") == "s3a://bucket/delta/live/events"
 
 
+def test_a_relative_folder_is_the_same_for_whoever_works_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings(home=Path("home"), checkpoints="kept/checkpoints", delta="kept/delta")
+    assert settings.checkpoint_of("statistics") == f"{tmp_path}/kept/checkpoints/live/statistics"
+    assert settings.delta_of("events") == f"{tmp_path}/kept/delta/live/events"
+    assert load_settings(home=Path("home")).delta_of("log") == f"{tmp_path}/home/delta/live/log"
+
+
 def test_each_application_can_be_a_user_of_its_own(tmp_path):
     (tmp_path / "kappa-detector").mkdir()
     settings = load_settings(identities=tmp_path)
