@@ -26,7 +26,6 @@ from confluent_kafka import KafkaException
 from elasticsearch import ApiError, TransportError
 from rich.progress import Progress
 
-from connectors.kafka.offsets import Log
 from connectors.kafka.producer import CollectorProducer
 from connectors.sinks.elasticsearch import connect
 from infra.contract.indices import DEFAULT_INDICES
@@ -39,7 +38,7 @@ from tests.chaos.chain import SETTLE_SECONDS, Chain
 from tests.chaos.processes import Job
 from tests.integration.conftest import free_ports
 from tests.soak.fleet import DAY, MINUTE, TOPIC, Fleet
-from tests.soak.growth import Sample, disk_bytes, growth, memory_bytes
+from tests.soak.growth import Sample, disk_bytes, growth, is_warm, memory_bytes
 from tests.soak.ledger import TOPICS, Ledger, Reader
 from tests.waiting import until
 
@@ -133,6 +132,7 @@ class Soak:
             job.extra = {"KAPPA_METRICS_PORT": str(ports[name]), **OF_JOBS}
         (home / "monitoring").mkdir()
         self.monitoring = Monitoring(home / "monitoring", port + 35, ports)
+        self.begun = time.monotonic()
         self.samples: list[Sample] = []
         self.kills: list[tuple[float, str]] = []  # when, by the wall clock, and what
         self.held: list[tuple[float, str]] = []  # those of them that an alert was waited for
@@ -234,11 +234,12 @@ class Soak:
 
     def _sample(self) -> None:
         leaders = {name: job.process.pid for name, job in self.chain.jobs.items() if job.process}
+        warm = {name: leader for name, leader in leaders.items() if is_warm(leader)}
         indices = self._indices()
         documents: Counter[str] = Counter()
         for index, count in indices.items():
             documents[index.split("-")[1]] += count
-        memory = {name: memory_bytes(leader) for name, leader in leaders.items()}
+        memory = {name: memory_bytes(leader) for name, leader in warm.items()}
         self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, dict(documents)))
         self._note_rolls(list(indices))
 
@@ -250,9 +251,8 @@ class Soak:
     def _note_rolls(self, indices: list[str]) -> None:
         days = {str(one.start) for index in indices if "statistics" in index and (one := IndexName.parse(index))}
         self.rolled["elasticsearch"] |= days
-        events = self.chain.topics["events"].name
-        starts = Log(self.chain.settings.kafka_bootstrap).starts([events])
-        self.rolled["kafka"] |= {str(offset) for place, offset in starts.items() if place[1] == 0}
+        segments = self.home.glob(f"kafka-1/**/{self.chain.topics['events'].name}-0/*.log")
+        self.rolled["kafka"] |= {one.name for one in segments}
         self.rolled["delta"] |= {one.name for one in (self.home / "delta").glob("*/log/**/date=*")}
 
     def _settle(self) -> None:
@@ -276,7 +276,7 @@ class Soak:
         right = not (compared["lost"] or compared["duplicated"] or compared["wrong"])
         alerts = self._alerts()
         heard = {(one["at"], one["killed"]) for one in alerts if one["name"] == ALERT and one["ended"]}
-        by_job = {name: [one.memory_bytes.get(name, 0) for one in self.samples] for name in self.chain.jobs}
+        by_job = {name: [one.memory_bytes.get(name) for one in self.samples] for name in self.chain.jobs}
         return {
             "passed": right
             and heard >= set(self.held)
@@ -290,6 +290,7 @@ class Soak:
             "rolls": rolls,
             "alerts": alerts,
             "growth": {name: value and round(value, 4) for name, value in grown.items()},
+            "sampled_after_s": [round(one.seconds - self.begun, 1) for one in self.samples],
             "disk_bytes": [sum(one.disk_bytes.values()) for one in self.samples],
             "disk_by_folder": [one.disk_bytes for one in self.samples],
             "memory_bytes": by_job,
@@ -338,7 +339,7 @@ def main(
                 found = soak.report()
                 report.parent.mkdir(parents=True, exist_ok=True)
                 report.write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
-    series = ("disk_bytes", "disk_by_folder", "memory_bytes", "documents")
+    series = ("sampled_after_s", "disk_bytes", "disk_by_folder", "memory_bytes", "documents")
     typer.echo(json.dumps({name: value for name, value in found.items() if name not in series}, indent=2))
     raise SystemExit(0 if found["passed"] else 1)
 

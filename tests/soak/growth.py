@@ -1,6 +1,7 @@
 """What a running chain takes of disk, memory and documents, and whether that still grows."""
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.chaos.processes import session_of
 
 NOT_COUNTED = ("log", "jars", "truth")  # logs are the orchestrator's to rotate
 DELTA_LOG = "_delta_log"  # deleted by days of the wall clock, whatever its retention
+WARM_SECONDS = 300.0  # after its start a JVM grows for minutes, whatever it does
 # Documents go by whole days: what counts is how many there are before. Folders and processes also hold what a round of
 # maintenance needs: what they take in three of four samples is not that.
 QUANTILES = {"documents": 1.0, "disk_bytes": 0.25, "memory_bytes": 0.25}
@@ -23,7 +25,7 @@ class Sample(NamedTuple):
 
     seconds: float
     disk_bytes: dict[str, int]  # by folder below the home
-    memory_bytes: dict[str, int]  # by process and what it has started; shared pages in shares
+    memory_bytes: dict[str, int]  # by process and what it has started, if it is warm; shared pages in shares
     documents: dict[str, int]  # by kind
 
 
@@ -40,6 +42,14 @@ def _tree(folder: Path) -> int:
             with suppress(OSError):  # it was deleted meanwhile
                 total += (Path(at) / name).lstat().st_blocks * 512
     return total
+
+
+def is_warm(leader: int) -> bool:
+    """Whether a process is there, and has been for WARM_SECONDS."""
+    try:
+        return time.time() - psutil.Process(leader).create_time() >= WARM_SECONDS
+    except psutil.Error:
+        return False
 
 
 def memory_bytes(leader: int) -> int:
@@ -64,6 +74,8 @@ def growth(samples: Sequence[Sample], field: str, period: float) -> float | None
 
 
 def _usual(samples: Sequence[Sample], field: str) -> float:
-    each = [getattr(one, field) for one in samples]
-    names = {name for one in each for name in one}
-    return float(sum(np.quantile([one.get(name, 0) for one in each], QUANTILES[field]) for name in names))
+    each: dict[str, list[int]] = {}
+    for one in samples:
+        for name, value in getattr(one, field).items():
+            each.setdefault(name, []).append(value)
+    return float(sum(np.quantile(values, QUANTILES[field]) for values in each.values()))

@@ -1,11 +1,16 @@
 """What the soak judges by: growth, and the truth of its fleet."""
 
+import os
+import time
+from types import SimpleNamespace
+
 import orjson
+import psutil
 import pytest
 
 from infra.contract.columnar import to_columns
 from tests.soak.fleet import BROKEN_EVERY, LATE_EVERY, MINUTE, Fleet
-from tests.soak.growth import Sample, disk_bytes, growth
+from tests.soak.growth import WARM_SECONDS, Sample, disk_bytes, growth, is_warm
 from tests.soak.ledger import Ledger
 
 MINUTES = 3
@@ -37,6 +42,19 @@ def test_a_round_of_maintenance_is_not_growth_and_a_process_more_is():
     assert growth(samples([*usual, 900, 100, 100, 100]), "memory_bytes", period=18 * 60.0) == 0.0
     more = [*samples(usual), *[one._replace(seconds=one.seconds + 1200.0) for one in samples([100] * 4, b=50)]]
     assert growth(more, "memory_bytes", period=12 * 60.0) == pytest.approx(0.5)
+
+
+def test_a_process_that_has_just_been_started_again_says_nothing_of_growth():
+    taken = [{"a": 100}] * 10 + [{}] * 3 + [{"a": 100}] * 5 + [{}] * 4 + [{"a": 100}] * 2
+    found = [Sample(60.0 * number, {}, one, {}) for number, one in enumerate(taken)]
+    assert growth(found, "memory_bytes", period=12 * 60.0) == 0.0
+
+
+def test_a_process_is_warm_some_minutes_after_its_start(monkeypatch):
+    assert not is_warm(os.getpid()) or time.time() - psutil.Process().create_time() >= WARM_SECONDS
+    later = time.time() + WARM_SECONDS
+    monkeypatch.setattr("tests.soak.growth.time", SimpleNamespace(time=lambda: later))
+    assert is_warm(os.getpid())
 
 
 def test_of_documents_the_most_before_a_day_is_deleted_counts():
