@@ -104,10 +104,8 @@ def _spread(
     for name, rows in values.items():
         if window < len(rows):
             known = np.isfinite(rows[window])
-            end = begin + int(known.sum())
-            by = seen.strangeness.alone if name in as_one else seen.judgement.score
-            ranks[name][window, known] = by[begin:end]
-            begin = end
+            at = np.arange(begin, begin := begin + int(known.sum()))
+            ranks[name][window, known] = seen.strangeness.alone(at) if name in as_one else seen.judgement.score[at]
 
 
 def _records(values: Mapping[str, Floats], window: int, interval: float) -> Iterator[bytes]:

@@ -132,7 +132,6 @@ class Soak:
             job.extra = {"KAPPA_METRICS_PORT": str(ports[name]), **OF_JOBS}
         (home / "monitoring").mkdir()
         self.monitoring = Monitoring(home / "monitoring", port + 35, ports)
-        self.begun = time.monotonic()
         self.samples: list[Sample] = []
         self.kills: list[tuple[float, str]] = []  # when, by the wall clock, and what
         self.held: list[tuple[float, str]] = []  # those of them that an alert was waited for
@@ -234,12 +233,11 @@ class Soak:
 
     def _sample(self) -> None:
         leaders = {name: job.process.pid for name, job in self.chain.jobs.items() if job.process}
-        warm = {name: leader for name, leader in leaders.items() if is_warm(leader)}
         indices = self._indices()
         documents: Counter[str] = Counter()
         for index, count in indices.items():
             documents[index.split("-")[1]] += count
-        memory = {name: memory_bytes(leader) for name, leader in warm.items()}
+        memory = {name: memory_bytes(leader) for name, leader in leaders.items() if is_warm(leader)}
         self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, dict(documents)))
         self._note_rolls(list(indices))
 
@@ -290,7 +288,7 @@ class Soak:
             "rolls": rolls,
             "alerts": alerts,
             "growth": {name: value and round(value, 4) for name, value in grown.items()},
-            "sampled_after_s": [round(one.seconds - self.begun, 1) for one in self.samples],
+            "sampled_after_s": [round(one.seconds - self.samples[0].seconds, 1) for one in self.samples],
             "disk_bytes": [sum(one.disk_bytes.values()) for one in self.samples],
             "disk_by_folder": [one.disk_bytes for one in self.samples],
             "memory_bytes": by_job,

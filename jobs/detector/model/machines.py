@@ -54,10 +54,14 @@ BYTES_PER_MACHINE = bytes_per_row(Lasting.LAYOUT) + bytes_per_row(Cooldown.LAYOU
 
 
 class Strangeness(NamedTuple):
-    """By series of one window, as surprises: -ln of a density beside that of the usual value."""
+    """By series of one window how strange it is, as a surprise: -ln of a density beside that of the usual value."""
 
     beside: Floats  # of what the other series of its machine don't explain: by this a machine is judged
-    alone: Floats  # of its deviation as it is
+    deviations: Floats  # from its own long memory, shape (2, series): of level and step
+
+    def alone(self, at: Ints) -> Floats:
+        """The surprise of the whole deviation of some of the series."""
+        return _surprise(self.deviations[:, at])
 
 
 class Joint(NamedTuple):
@@ -120,7 +124,7 @@ class MachineModel:
         left = self.groups.residuals(deviations)[:, rows]
         if window % EVERY == 0:
             self._teach(rows, deviations)
-        return Strangeness(_surprise(left), _surprise(deviations[:, rows]))
+        return Strangeness(_surprise(left), deviations[:, rows])
 
     def _teach(self, rows: Ints, deviations: Floats) -> None:
         lesson = np.full_like(deviations, np.nan)

@@ -83,10 +83,8 @@ class MachineTracker:
         x = to_model_scale(judgement.observed, self.inputs.model.is_count(judgement.rows))
         strangeness = self.model.strangeness(judgement.rows, x, window)
         if self.inputs.overrides.excuses_values():
-            strange = np.flatnonzero(np.maximum(*strangeness) > ONSET).tolist()
-            excused = [at for at in strange if self._is_excused(judgement, at)]
-            for one in strangeness:
-                one[excused] = 0.0
+            strange = np.flatnonzero(strangeness.beside > ONSET).tolist()
+            strangeness.beside[[at for at in strange if self._is_excused(judgement, at)]] = 0.0
         machine = self.series.machine[judgement.rows]
         return Seen(judgement, strangeness, self.model.judge(machine, strangeness.beside, judgement.score))
 
@@ -139,14 +137,18 @@ class MachineTracker:
         at = np.flatnonzero((self.series.machine[rows] == machine) & (weight > 0))
         return at[np.lexsort((rows[at], -weight[at]))]
 
-    def _named(self, seen: Seen, machine: int) -> Ints:
+    def _named(self, seen: Seen, machine: int) -> list[int]:
         """These and the machine's others that are strange alone, what deviates most first.
 
         What the others explain of a series adds nothing to the score, but it is what people look at.
         """
-        rows, weight, alone = seen.judgement.rows, seen.joint.weight, seen.strangeness.alone
-        at = np.flatnonzero((self.series.machine[rows] == machine) & ((weight > 0) | (alone > ONSET)))
-        return at[np.lexsort((rows[at], -weight[at], -alone[at]))]
+        rows, weight = seen.judgement.rows, seen.joint.weight
+        at = np.flatnonzero(self.series.machine[rows] == machine)
+        alone = seen.strangeness.alone(at)
+        strange = (weight[at] > 0) | (alone > ONSET)
+        at, alone = at[strange], alone[strange]
+        ordered = at[np.lexsort((rows[at], -weight[at], -alone))].tolist()
+        return [one for one in ordered if not self._is_excused(seen.judgement, one)]
 
     def _follow_all(self, judgement: Judgement, joint: Joint, time: int) -> list[Novelty]:
         """Updates and ends of the novelties of machines that were seen."""
