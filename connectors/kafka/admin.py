@@ -106,7 +106,7 @@ def _is_wider(setting: str, declared: str, actual: str) -> bool:
 
 
 def set_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> None:
-    """Set these settings of topics, by name; others stay."""
+    """Set these settings of topics, by name; others stay. Returns once the broker shows them."""
     resources = [
         ConfigResource(
             ResourceType.TOPIC,
@@ -120,6 +120,7 @@ def set_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> 
     ]
     for answer in admin.incremental_alter_configs(resources).values() if resources else ():
         answer.result(TIMEOUT_SECONDS)
+    _await_config(admin, changes)
 
 
 def delete(admin: AdminClient, names: Iterable[str]) -> None:
@@ -170,6 +171,19 @@ def _await(admin: AdminClient, names: set[str]) -> None:
     while missing := names - admin.list_topics(timeout=TIMEOUT_SECONDS).topics.keys():
         if time.monotonic() > deadline:
             raise UserError(f"topic {min(missing)!r}: was created, but the broker does not show it; is it healthy?")
+        time.sleep(0.1)
+
+
+def _await_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> None:
+    """A broker learns of a new setting a moment after the controller that took it."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        shown = _configs(admin, list(changes))
+        late = [topic for topic, settings in changes.items() if not settings.items() <= shown[topic].items()]
+        if not late:
+            return
+        if time.monotonic() > deadline:
+            raise UserError(f"topic {late[0]!r}: its settings changed, but the broker shows the old; is it healthy?")
         time.sleep(0.1)
 
 
