@@ -38,7 +38,7 @@ from tests.chaos.chain import SETTLE_SECONDS, Chain
 from tests.chaos.processes import Job
 from tests.integration.conftest import free_ports
 from tests.soak.fleet import DAY, MINUTE, TOPIC, Fleet
-from tests.soak.growth import Sample, disk_bytes, growth, is_warm, memory_bytes
+from tests.soak.growth import Sample, checkpoint_bytes, disk_bytes, growth, is_warm, memory_bytes
 from tests.soak.ledger import TOPICS, Ledger, Reader
 from tests.waiting import until
 
@@ -133,6 +133,7 @@ class Soak:
         (home / "monitoring").mkdir()
         self.monitoring = Monitoring(home / "monitoring", port + 35, ports)
         self.samples: list[Sample] = []
+        self.checkpoints: list[dict[str, int]] = []  # bytes by query, at each sample
         self.kills: list[tuple[float, str]] = []  # when, by the wall clock, and what
         self.held: list[tuple[float, str]] = []  # those of them that an alert was waited for
         self.rolled: dict[str, set[str]] = {"elasticsearch": set(), "kafka": set(), "delta": set()}
@@ -237,8 +238,9 @@ class Soak:
         documents: Counter[str] = Counter()
         for index, count in indices.items():
             documents[index.split("-")[1]] += count
-        memory = {name: memory_bytes(leader) for name, leader in leaders.items() if is_warm(leader)}
+        memory = {name: size for name, one in leaders.items() if is_warm(one) and (size := memory_bytes(one))}
         self.samples.append(Sample(time.monotonic(), disk_bytes(self.home), memory, dict(documents)))
+        self.checkpoints.append(checkpoint_bytes(self.home))
         self._note_rolls(list(indices))
 
     def _indices(self) -> dict[str, int]:
@@ -274,6 +276,8 @@ class Soak:
         right = not (compared["lost"] or compared["duplicated"] or compared["wrong"])
         alerts = self._alerts()
         heard = {(one["at"], one["killed"]) for one in alerts if one["name"] == ALERT and one["ended"]}
+        killed = Counter(name for _, name in self.kills)
+        started = {name: len(job.sessions) - 1 for name, job in self.chain.jobs.items()}
         by_job = {name: [one.memory_bytes.get(name) for one in self.samples] for name in self.chain.jobs}
         return {
             "passed": right
@@ -283,7 +287,8 @@ class Soak:
             "hours": self.hours,
             "event_days": self.minutes / DAY,
             "kills": len(self.kills),
-            "killed": dict(Counter(name for _, name in self.kills)),
+            "killed": dict(killed),
+            "started_without_a_kill": {name: starts - killed[name] for name, starts in started.items()},
             **compared,
             "rolls": rolls,
             "alerts": alerts,
@@ -291,6 +296,7 @@ class Soak:
             "sampled_after_s": [round(one.seconds - self.samples[0].seconds, 1) for one in self.samples],
             "disk_bytes": [sum(one.disk_bytes.values()) for one in self.samples],
             "disk_by_folder": [one.disk_bytes for one in self.samples],
+            "checkpoint_bytes": self.checkpoints,
             "memory_bytes": by_job,
             "documents": [sum(one.documents.values()) for one in self.samples],
         }
@@ -315,6 +321,14 @@ class Soak:
         return found
 
 
+def keep_logs(home: Path, target: Path) -> None:
+    """What the jobs have logged, beside the report: why one of them has ended by itself."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for log in [*home.glob("*.log"), *home.glob("kappa/log/*.log")]:
+        shutil.copy(log, target)
+
+
 @app.command()
 def main(
     hours: Annotated[float, typer.Option(help="By the wall clock.")] = 2.0,
@@ -329,7 +343,8 @@ def main(
     Example: python -m tests.soak --hours 0.25 --days 4
     """
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        soak = Soak(Path(folder), hours, days, kill_seconds, seed)
+        home = Path(folder)
+        soak = Soak(home, hours, days, kill_seconds, seed)
         with soak.running():
             try:
                 soak.run(sample_seconds)
@@ -337,7 +352,8 @@ def main(
                 found = soak.report()
                 report.parent.mkdir(parents=True, exist_ok=True)
                 report.write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
-    series = ("sampled_after_s", "disk_bytes", "disk_by_folder", "memory_bytes", "documents")
+                keep_logs(home, report.with_suffix(".logs"))
+    series = ("sampled_after_s", "disk_bytes", "disk_by_folder", "checkpoint_bytes", "memory_bytes", "documents")
     typer.echo(json.dumps({name: value for name, value in found.items() if name not in series}, indent=2))
     raise SystemExit(0 if found["passed"] else 1)
 

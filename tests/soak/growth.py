@@ -34,6 +34,12 @@ def disk_bytes(home: Path) -> dict[str, int]:
     return {one.name: _tree(one) for one in home.iterdir() if one.is_dir() and one.name not in NOT_COUNTED}
 
 
+def checkpoint_bytes(home: Path) -> dict[str, int]:
+    """What each query's checkpoint takes of the folder `checkpoints`, and all savepoints together: to explain it."""
+    folders = [*(home / "checkpoints").glob("live/*"), home / "checkpoints" / ".savepoints"]
+    return {one.name: _tree(one) for one in folders}
+
+
 def _tree(folder: Path) -> int:
     total = 0
     for at, folders, files in os.walk(folder):

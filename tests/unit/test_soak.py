@@ -9,7 +9,7 @@ import pytest
 
 from infra.contract.columnar import to_columns
 from tests.soak.fleet import BROKEN_EVERY, LATE_EVERY, MINUTE, Fleet
-from tests.soak.growth import WARM_SECONDS, Sample, disk_bytes, growth, is_warm
+from tests.soak.growth import WARM_SECONDS, Sample, checkpoint_bytes, disk_bytes, growth, is_warm
 from tests.soak.ledger import Ledger
 
 MINUTES = 3
@@ -54,6 +54,16 @@ def test_a_process_is_warm_some_minutes_after_its_start(monkeypatch, seconds, ex
     now = psutil.Process().create_time() + seconds
     monkeypatch.setattr("tests.soak.growth.time", SimpleNamespace(time=lambda: now))
     assert is_warm(os.getpid()) == expected
+
+
+def test_checkpoints_are_told_apart_by_query(tmp_path):
+    for path in ("live/statistics/state/1", "live/archive.log/offsets/1", ".savepoints/a/f", ".savepoints/b/f"):
+        file = tmp_path / "checkpoints" / path
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"x" * 5_000)
+    found = checkpoint_bytes(tmp_path)
+    assert found["statistics"] == found["archive.log"] > 0
+    assert found == {**found, ".savepoints": 2 * found["statistics"]} and len(found) == 3
 
 
 def test_of_documents_the_most_before_a_day_is_deleted_counts():
