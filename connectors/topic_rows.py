@@ -1,4 +1,4 @@
-"""The rows of a micro-batch by the topic of Kafka that they are read from, without reading any."""
+"""The rows of a frame by the topic of Kafka that they are of, without reading any."""
 
 from collections.abc import Collection
 
@@ -10,8 +10,9 @@ from connectors.java_class import java_class
 def only_of(frame: DataFrame, topics: Collection[str]) -> DataFrame | None:
     """The frame without the partitions that are read from other topics than these; None if none is left.
 
-    A partition of a frame that Spark's source for Kafka gives, and that no shuffle has changed, is of one topic. Of any
-    other frame each partition stays, so a caller must still leave out the rows of other topics.
+    A partition of a frame that Spark's source for Kafka gives, and that no shuffle has changed, is of one topic; one of
+    a table that is partitioned by `topic` is of those of its files. Of any other frame each partition stays, so a
+    caller must still leave out the rows of other topics.
     """
     found = java_class(frame.sparkSession, "kappa.TopicPartitions").onlyOf(frame._jdf, list(topics))
     return None if found is None else DataFrame(found, frame.sparkSession)

@@ -11,6 +11,7 @@ the step that has no note: it computes the same again, and Delta leaves out what
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -41,11 +42,11 @@ from ops.replay.registry import Generation
 from ops.savepoints.store import Store
 
 PLAN, STATES, NOTES = "plan.json", "states", "steps"
+WRITERS = 2  # tables at once: one is planned, or its commit written, while another's rows are
 # Kafka's columns of a record that is written, by their order.
 _KAFKA = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
 _HEADERS = "array<struct<key:string,value:binary>>"
 _RECORD = f"topic string, partition int, offset long, timestamp_ms long, key binary, value binary, headers {_HEADERS}"
-_STREAM = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
 
 
 class Plan(BaseModel):
@@ -80,11 +81,10 @@ class Stretch(Context):
     ) -> DataFrame:
         """The rows of these topics, with the columns of Kafka's source."""
         names = [topic.name for topic in topics if topic.name in self.present]
-        if not names:
-            nothing: list[tuple[Any, ...]] = []
-            return self.spark.createDataFrame(nothing, _STREAM + (f", headers {_HEADERS}" if headers else ""))
+        # Spark leaves out what is never true when it plans: so a format without records costs nothing.
+        own = F.col("topic").isin(names) if names else F.lit(False)
         columns = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
-        return self.rows.where(F.col("topic").isin(names)).select(*columns, *(["headers"] if headers else []))
+        return self.rows.where(own).select(*columns, *(["headers"] if headers else []))
 
 
 class Backfill:
@@ -131,8 +131,8 @@ class Backfill:
         marks = self._part([(*row[:5], []) for row in rows], ends)
         folded = self._folded(step, [enriched, marks], ends)
         parts = [enriched, marks, folded, *(self._whole(step, stage, folded, ends) for stage in self.whole)]
-        for table in tables(self.topics):
-            self._append(step, table, parts)
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(lambda table: self._append(step, table, parts), tables(self.topics)))
         for part in (enriched, folded):
             part.frame.unpersist()
         written = Counter(before.written)

@@ -30,11 +30,11 @@ def archived() -> Iterator[Chain]:
     chain = Chain(home, PORT + 10)
     try:
         chain.up()
+        chain.environment_changes |= SHIPPED
         chain.feed(SECONDS, machines=MACHINES, faults=())
         process = chain.start("run", "archive")
         chain.wait_until_caught_up("live", "archive")
         stop(process)
-        chain.environment_changes |= SHIPPED
         yield chain
     finally:
         chain.down()

@@ -1,4 +1,4 @@
-"""Which rows of a frame are read from which topic, as Spark's source for Kafka cuts it."""
+"""Which rows of a frame are read from which topic, as Spark's source for Kafka cuts it, and files of a table."""
 
 import uuid
 
@@ -75,3 +75,27 @@ def test_of_a_frame_that_was_shuffled_all_stays(spark, servers, topics, tmp_path
     every, found = in_a_batch(stream, tmp_path, lambda frame: (values(frame), values(only_of(frame, topics[:1]))))
     assert found == every
     assert len(every) == 2 * RECORDS
+
+
+def table(spark, folder, *partitioned_by):
+    """A Delta table of two topics; some files for each, unless it is partitioned by something else."""
+    rows = [(f"{name} {number}".encode(), name, 1) for name in ("a", "b") for number in range(RECORDS)]
+    frame = spark.createDataFrame(rows, "value binary, topic string, date int")
+    frame.write.format("delta").partitionBy(*partitioned_by).save(str(folder))
+    return spark.read.format("delta").load(str(folder))
+
+
+def test_files_of_a_table_by_topic_that_have_none_of_them_are_not_read(spark, tmp_path):
+    found = table(spark, tmp_path / "t", "topic", "date")
+    a, b = (found.where(found["topic"] == name).select("value", "topic") for name in ("a", "b"))
+    united = a.unionByName(b)
+    assert values(only_of(united, ["a"])) == values(a) == [f"a {number}" for number in range(RECORDS)]
+    assert values(only_of(united, ["a", "b"])) == values(united)
+    assert only_of(united, ["nobody"]) is None
+    # Files of both may be read together: then all of these stay.
+    assert {*values(only_of(found, ["b"]))} >= {*values(b)}
+
+
+def test_of_a_table_by_something_else_all_stays(spark, tmp_path):
+    found = table(spark, tmp_path / "t", "date")
+    assert values(only_of(found, ["a"])) == values(found)

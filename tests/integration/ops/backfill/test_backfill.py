@@ -56,10 +56,10 @@ def test_a_backfill_that_is_killed_and_resumed_gives_the_same_records(chain: Sma
     append, appended = Backfill._append, []
 
     def killed(self, step, table, parts):
+        if step == 1 and table.name != "log":
+            raise KilledError
         append(self, step, table, parts)
         appended.append((step, table.name))
-        if step == 1:
-            raise KilledError
 
     monkeypatch.setattr(Backfill, "_append", killed)
     with pytest.raises(KilledError):

@@ -6,6 +6,7 @@ import java.util.Collection;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.Dependency;
 import org.apache.spark.NarrowDependency;
 import org.apache.spark.Partition;
@@ -15,31 +16,39 @@ import org.apache.spark.rdd.UnionRDD;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.FileScanRDD;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceRDDPartition;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
+import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.collection.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Which topic each partition of a micro-batch is read from: Spark's source for Kafka reads one partition of one topic in
- * each. `connectors/topic_rows.py` uses it.
+ * Which topics each partition of a frame is read from: Spark's source for Kafka reads one partition of one topic in
+ * each, and the files of a table that is partitioned by topic are of one topic each. `connectors/topic_rows.py` uses it.
  */
 public final class TopicPartitions {
+
+  private static final String TOPIC = "topic";
+  private static final Set<String> UNKNOWN = Set.of();
 
   private TopicPartitions() {}
 
   /**
    * The rows of `frame` without the partitions that are read from other topics than these; null if none is left.
    *
-   * <p>A partition of which the topic isn't known stays.
+   * <p>A partition of which the topics aren't known stays.
    */
   public static Dataset<Row> onlyOf(Dataset<?> frame, Collection<String> topics) {
     RDD<InternalRow> rows = PreparedPlan.rowsOf(frame);
-    List<String> found = topicsOf(rows);
+    List<Set<String>> found = topicsOf(rows);
     HashSet<Object> chosen = new HashSet<>();
     for (int partition = 0; partition < found.size(); partition++) {
-      if (found.get(partition) == null || topics.contains(found.get(partition))) {
+      Set<String> read = found.get(partition);
+      if (read == UNKNOWN || !Collections.disjoint(read, topics)) {
         chosen.add(partition);
       }
     }
@@ -52,16 +61,21 @@ public final class TopicPartitions {
     return frame.sparkSession().internalCreateDataFrame(pruned, frame.schema(), false);
   }
 
-  /** The topic of each partition, null where it can't be told. */
-  static List<String> topicsOf(RDD<?> rows) {
+  /** The topics of each partition, UNKNOWN where they can't be told. */
+  static List<Set<String>> topicsOf(RDD<?> rows) {
+    List<Set<String>> found = new ArrayList<>();
     if (rows instanceof UnionRDD<?> union) {
-      List<String> found = new ArrayList<>();
       CollectionConverters.asJava(union.rdds()).forEach(each -> found.addAll(topicsOf(each)));
       return found;
     }
     Partition[] partitions = rows.partitions();
+    if (rows instanceof FileScanRDD scan) {
+      for (Partition each : partitions) {
+        found.add(topicsOf((FilePartition) each, scan.readSchema()));
+      }
+      return found;
+    }
     if (partitions.length > 0 && partitions[0] instanceof DataSourceRDDPartition) {
-      List<String> found = new ArrayList<>();
       for (Partition each : partitions) {
         found.add(topicOf((DataSourceRDDPartition) each));
       }
@@ -69,18 +83,32 @@ public final class TopicPartitions {
     }
     Seq<Dependency<?>> dependencies = rows.dependencies();
     if (dependencies.size() == 1 && dependencies.apply(0) instanceof NarrowDependency<?> narrow) {
-      List<String> found = topicsOf(narrow.rdd());
-      if (found.size() == partitions.length) {
-        return found;
+      List<Set<String>> before = topicsOf(narrow.rdd());
+      if (before.size() == partitions.length) {
+        return before;
       }
     }
-    return Collections.nCopies(partitions.length, null);
+    return Collections.nCopies(partitions.length, UNKNOWN);
   }
 
-  private static String topicOf(DataSourceRDDPartition partition) {
+  private static Set<String> topicOf(DataSourceRDDPartition partition) {
     return partition.inputPartition().isDefined()
             && partition.inputPartition().get() instanceof KafkaBatchInputPartition read
-        ? read.offsetRange().topicPartition().topic()
-        : null;
+        ? Set.of(read.offsetRange().topicPartition().topic())
+        : UNKNOWN;
+  }
+
+  /** The columns by which a table is partitioned are the last of `schema`, and a file knows their values. */
+  private static Set<String> topicsOf(FilePartition partition, StructType schema) {
+    Set<String> found = new HashSet<>();
+    for (PartitionedFile file : partition.files()) {
+      InternalRow values = file.partitionValues();
+      int at = List.of(schema.fieldNames()).lastIndexOf(TOPIC) - (schema.size() - values.numFields());
+      if (at < 0 || values.isNullAt(at)) {
+        return UNKNOWN;
+      }
+      found.add(values.getUTF8String(at).toString());
+    }
+    return found;
   }
 }
