@@ -2,6 +2,7 @@
 
 Topics keep their names, records their partition, key, headers and Kafka timestamp: whether an event is late is decided
 by the clock of the broker that it came to first. What jobs write is not mirrored: the jobs of the centre make it anew.
+Of an edge site it is the other way round: only what its jobs have found goes to the centre.
 """
 
 import re
@@ -16,6 +17,7 @@ from infra.errors import UserError
 CENTRE = "centre"
 SITE = r"[a-z0-9][a-z0-9-]{0,30}"
 
+FINDINGS = ("statistics", "novelties", "incidents", "alerts")
 _BROKERS_DEFAULT = -1  # replicas of a topic
 # Of the connector that reads the site and writes to the centre.
 _CONNECTOR: Mapping[str, object] = {
@@ -74,6 +76,11 @@ class Mirror:
 def mirrored(topics: TopicMap) -> list[Topic]:
     """The topics that go to a centre: telemetry, control events and the inventory."""
     return [*topics.telemetry, topics["inventory"]]
+
+
+def findings(topics: TopicMap) -> list[Topic]:
+    """The topics that go from an edge site to a centre: what its jobs have found; its dead letters are mended there."""
+    return [topics[key] for key in FINDINGS]
 
 
 def everything(topics: TopicMap) -> list[Topic]:

@@ -45,6 +45,7 @@ class SmallChain:
 
     def __init__(self, home: Path, bootstrap: str, spark: SparkSession, prefix: str = "") -> None:
         self.spark, self.home, self.prefix = spark, home, prefix
+        self.running = RUNNING
         self.settings = Settings(
             home=home,
             kafka_bootstrap=bootstrap,
@@ -125,11 +126,11 @@ class SmallChain:
     def start(self) -> None:
         """Start the queries from their checkpoints."""
         self._gate, self._queries = Gate(), {}
-        for job in dict.fromkeys(name.partition(".")[0] for name in RUNNING):
+        for job in dict.fromkeys(name.partition(".")[0] for name in self.running):
             planned = plan_job(JOBS[job], self.settings, self._registry)
             context = Context(self.spark, planned.settings, self.topics, planned.own)
             for query in JOBS[job].implementation().queries(JOBS[job], context):
-                if query.name in RUNNING:
+                if query.name in self.running:
                     self._runs[query.name] = QueryRun(query, context, self._gate)
                     self._begin(query.name)
 
@@ -177,9 +178,9 @@ class SmallChain:
         """The topics that each query reads."""
         return {
             query: [topic.name for topic in topics]
-            for name in dict.fromkeys(name.partition(".")[0] for name in RUNNING)
+            for name in dict.fromkeys(name.partition(".")[0] for name in self.running)
             for query, topics in JOBS[name].reads_of(self.topics).items()
-            if query in RUNNING
+            if query in self.running
         }
 
     def behind(self) -> dict[str, int]:

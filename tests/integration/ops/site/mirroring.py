@@ -48,10 +48,11 @@ class Arrivals:
 
     def wait_for(self, count: int) -> None:
         """Returns once there are so many; fails if there are more."""
-        until(lambda: self._seen() >= count, PATIENCE, f"{count} records have not come to the centre", pause=0.1)
+        until(lambda: self.seen() >= count, PATIENCE, f"{count} records have not come to the centre", pause=0.1)
         assert self._count == count
 
-    def _seen(self) -> int:
+    def seen(self) -> int:
+        """How many there are by now."""
         while messages := self._consumer.consume(5_000, timeout=0.2):
             self._count += len(messages)
         return self._count

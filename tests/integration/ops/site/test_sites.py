@@ -2,8 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 
 import orjson
 import pytest
@@ -13,95 +11,15 @@ from prometheus_client import REGISTRY
 from jobs.runtime.watermarks import last_watermarks
 from ops.simulator.faults import SECOND
 from ops.site.mirror import mirrored
-from tests.chaos.processes import Job
 from tests.chaos.reading import Record, read_topic
-from tests.integration.conftest import free_ports
 from tests.integration.ops.records import assert_same, by_machine, each_event, parsed
-from tests.integration.ops.site.mirroring import Arrivals, between, mirror_maker, sent
-from tests.integration.ops.small_chain import PATIENCE, SECONDS, SmallChain
+from tests.integration.ops.site.two_sites import CUT, KILLS, Sites
+from tests.integration.ops.small_chain import PATIENCE, SECONDS
 from tests.replay.report import Report
 from tests.waiting import until
 
-STEP = 4  # seconds that are sent before the centre has to have them: less than what a watermark leaves
-KILLS = (60, 180)  # of the mirror of dc1
-CUT = 120  # since when nothing comes from dc2
 LATENESS = 20
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(6 * PATIENCE)]
-
-
-@dataclass
-class Sites:
-    """Two sites, their centre, and what brings it their records."""
-
-    chains: dict[str, SmallChain]  # of the sites, by their names
-    centre: SmallChain
-    mirrors: dict[str, Job]
-    arrivals: Arrivals
-    cut_at: dict[str, int]  # records of dc2 that came before its mirror was cut
-
-    def said(self, site: str, topic: str) -> list[Record]:
-        """What a site's own chain has written."""
-        return read_topic(self.chains[site].settings.kafka_bootstrap, topic)
-
-    def said_of(self, site: str, topic: str) -> list[Record]:
-        """What the centre's chain has written of the site's machines."""
-        found = read_topic(self.centre.settings.kafka_bootstrap, topic)
-        return [record for record in found if record.key and parsed(record)["machine"].startswith(f"{site}-")]
-
-
-@pytest.fixture(scope="module")
-def sites(new_chain, tmp_path_factory):
-    """Everything was sent. Of dc1 all is at the centre, through two kills of its mirror; of dc2 what is before CUT."""
-    chains = {name: new_chain(name, f"{name}-") for name in ("dc1", "dc2")}
-    centre = new_chain("centre")
-    folder: Path = tmp_path_factory.mktemp("mirrors")
-    mirrors, arrivals = {}, Arrivals(centre, mirrored(centre.topics))
-    try:
-        port = free_ports(len(chains))
-        for number, (name, chain) in enumerate(chains.items()):
-            way = between(name, chain, centre)
-            mirrors[name] = mirror_maker(way, mirrored(chain.topics), port + number, folder)
-            mirrors[name].start()
-        yield _feed(Sites(chains, centre, mirrors, arrivals, {}))
-    finally:
-        for mirror in mirrors.values():
-            mirror.clean()
-        arrivals.close()
-
-
-def _feed(sites: Sites) -> Sites:
-    """In step, as two sites send at the same time."""
-    dc1, dc2 = sites.chains["dc1"], sites.chains["dc2"]
-    for second in range(STEP, SECONDS + STEP, STEP):
-        dc1.feed_until(second)
-        dc2.feed_until(second)
-        if second in KILLS:
-            sites.mirrors["dc1"].kill()
-            sites.mirrors["dc1"].start()
-        sites.arrivals.wait_for(sent(dc1) + sites.cut_at.get("dc2", sent(dc2)))
-        if second == CUT:
-            sites.mirrors["dc2"].kill()
-            sites.cut_at["dc2"] = sent(dc2)
-    return sites
-
-
-@pytest.fixture(scope="module")
-def judged(sites: Sites) -> Sites:
-    """The chains of the sites and of the centre have read what there is; dc2 is still cut off."""
-    for chain in (*sites.chains.values(), sites.centre):
-        chain.start()
-        chain.stop()
-    return sites
-
-
-@pytest.fixture(scope="module")
-def back(judged: Sites) -> Sites:
-    """The mirror of dc2 is back, and the centre has read what came then."""
-    judged.mirrors["dc2"].start()
-    judged.arrivals.wait_for(sum(sent(chain) for chain in judged.chains.values()))
-    judged.centre.start()
-    judged.centre.stop()
-    return judged
 
 
 def test_a_site_that_is_cut_off_holds_back_nothing_of_another(judged: Sites, report: Report):
@@ -163,11 +81,6 @@ def test_what_was_aborted_on_a_site_stays_there(back: Sites):
 
     until(lambda: b"committed" in at_the_centre(), PATIENCE, "what was committed has not come")
     assert b"aborted" not in at_the_centre()
-
-
-@pytest.fixture(scope="module")
-def report() -> Report:
-    return Report(Path("build/sites.json"))
 
 
 def _same_statistics(sites: Sites, site: str, seconds: int) -> int:

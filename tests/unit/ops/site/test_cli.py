@@ -29,6 +29,21 @@ def test_a_chain_that_moves_keeps_all_times(tmp_path):
     assert "novelties," in runner.invoke(app, arguments, catch_exceptions=False).stdout
 
 
+def test_from_an_edge_site_only_what_was_found_is_mirrored(tmp_path):
+    arguments = ["mirror", "dc1", "--from", "a:1", "--to", "b:1", "--edge"]
+    printed = runner.invoke(app, arguments, catch_exceptions=False).stdout
+    (line,) = (line for line in printed.splitlines() if line.startswith("dc1->centre.topics = "))
+    assert line.partition(" = ")[2] == "statistics, novelties, incidents, alerts"
+    path = tmp_path / "centre.yaml"
+    path.write_text(runner.invoke(app, ["topics", "--edge"], catch_exceptions=False).stdout)
+    assert [*load_topics(path)] == [*load_topics()]  # jobs give their records the event's time on the site, too
+
+
+def test_edge_and_all_exclude_each_other():
+    error = runner.invoke(app, ["topics", "--edge", "--all"]).exception
+    assert isinstance(error, UserError) and str(error).startswith("--edge: is a part of what --all mirrors")
+
+
 @pytest.mark.parametrize(("form", "begin"), [("properties", "clusters = dc1, centre"), ("strimzi", "apiVersion")])
 def test_mirror_prints_either_form(form, begin):
     arguments = ["mirror", "dc1", "--from", "a:1", "--to", "b:1", "--as", form]
