@@ -1,7 +1,7 @@
 """Compare the map with a broker, create what is missing, and change of what exists only what loses nothing."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -120,7 +120,12 @@ def set_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> 
     ]
     for answer in admin.incremental_alter_configs(resources).values() if resources else ():
         answer.result(TIMEOUT_SECONDS)
-    _await_config(admin, changes)
+
+    def late() -> list[str]:
+        shown = _configs(admin, list(changes))
+        return [topic for topic, settings in changes.items() if not settings.items() <= shown[topic].items()]
+
+    _await(late, "its settings changed, but the broker shows the old")
 
 
 def delete(admin: AdminClient, names: Iterable[str]) -> None:
@@ -161,29 +166,23 @@ def _create(admin: AdminClient, topics: list[Topic]) -> None:
             # Another process applied the same map meanwhile.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-    _await(admin, {topic.name for topic in topics})
+    names = {topic.name for topic in topics}
+    _await(
+        lambda: names - admin.list_topics(timeout=TIMEOUT_SECONDS).topics.keys(),
+        "was created, but the broker does not show it",
+    )
     _await_leaders(admin, topics)
 
 
-def _await(admin: AdminClient, names: set[str]) -> None:
-    """A broker learns of a new topic a moment after the controller that made it."""
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while missing := names - admin.list_topics(timeout=TIMEOUT_SECONDS).topics.keys():
-        if time.monotonic() > deadline:
-            raise UserError(f"topic {min(missing)!r}: was created, but the broker does not show it; is it healthy?")
-        time.sleep(0.1)
+def _await(late: Callable[[], Collection[str]], what: str) -> None:
+    """Return once no topic is `late`: a broker learns of what the controller has done a moment after it.
 
-
-def _await_config(admin: AdminClient, changes: Mapping[str, Mapping[str, str]]) -> None:
-    """A broker learns of a new setting a moment after the controller that took it."""
+    Raises UserError naming a topic and `what` is wrong with it, if that takes too long.
+    """
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while True:
-        shown = _configs(admin, list(changes))
-        late = [topic for topic, settings in changes.items() if not settings.items() <= shown[topic].items()]
-        if not late:
-            return
+    while topics := late():
         if time.monotonic() > deadline:
-            raise UserError(f"topic {late[0]!r}: its settings changed, but the broker shows the old; is it healthy?")
+            raise UserError(f"topic {min(topics)!r}: {what}; is it healthy?")
         time.sleep(0.1)
 
 

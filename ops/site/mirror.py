@@ -79,7 +79,7 @@ def mirrored(topics: TopicMap) -> list[Topic]:
 
 
 def findings(topics: TopicMap) -> list[Topic]:
-    """The topics that go from an edge site to a centre: what its jobs have found; its dead letters are mended there."""
+    """The topics that go from an edge site to a centre: what its jobs have found. Its dead letters stay there."""
     return [topics[key] for key in FINDINGS]
 
 

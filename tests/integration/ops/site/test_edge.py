@@ -57,7 +57,8 @@ def test_its_tables_have_it_too(edge: SmallChain, judged: Sites):
         of_topic = ((row["key"].decode(), row["value"]) for row in rows if row["topic"] == topic and row["key"])
         assert_same(topic, _of_sites(judged, topic), Counter(of_topic))
     novelties = [parsed(one)["id"] for site in judged.chains for one in judged.said(site, "novelties") if one.key]
-    assert_same("novelties", Counter(novelties), Counter(row["id"] for row in _novelties(edge)))
+    table = read_table(edge.settings.delta_of("novelties"), ["id"])
+    assert_same("novelties", Counter(novelties), Counter(row["id"] for row in table))
 
 
 def test_what_that_takes_beside_the_telemetry(judged: Sites, report: Report):
@@ -81,10 +82,6 @@ def _bring(mirror: Job, arrivals: Arrivals, count: int) -> None:
 
 def _of_sites(sites: Sites, topic: str) -> Counter:
     return sum((by_machine(sites.said(site, topic)) for site in sites.chains), Counter())
-
-
-def _novelties(edge: SmallChain) -> Iterable[dict]:
-    return read_table(edge.settings.delta_of("novelties"), ["id"])
 
 
 def _compressed(records: Iterable[Record]) -> int:

@@ -48,7 +48,7 @@ public final class TopicPartitions {
     HashSet<Object> chosen = new HashSet<>();
     for (int partition = 0; partition < found.size(); partition++) {
       Set<String> read = found.get(partition);
-      if (read == UNKNOWN || !Collections.disjoint(read, topics)) {
+      if (read.isEmpty() || !Collections.disjoint(read, topics)) {
         chosen.add(partition);
       }
     }
@@ -100,10 +100,11 @@ public final class TopicPartitions {
 
   /** The columns by which a table is partitioned are the last of `schema`, and a file knows their values. */
   private static Set<String> topicsOf(FilePartition partition, StructType schema) {
+    int topic = List.of(schema.fieldNames()).lastIndexOf(TOPIC);
     Set<String> found = new HashSet<>();
     for (PartitionedFile file : partition.files()) {
       InternalRow values = file.partitionValues();
-      int at = List.of(schema.fieldNames()).lastIndexOf(TOPIC) - (schema.size() - values.numFields());
+      int at = topic - (schema.size() - values.numFields());
       if (at < 0 || values.isNullAt(at)) {
         return UNKNOWN;
       }
