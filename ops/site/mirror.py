@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import yaml
 
+from infra.contract import dead_letters
 from infra.contract.topics import LARGEST_MESSAGE_BYTES, Topic, TopicMap
 from infra.errors import UserError
+from jobs.table import JOBS
 
 CENTRE = "centre"
 SITE = r"[a-z0-9][a-z0-9-]{0,30}"
 
-FINDINGS = ("statistics", "novelties", "incidents", "alerts")
 _BROKERS_DEFAULT = -1  # replicas of a topic
 # Of the connector that reads the site and writes to the centre.
 _CONNECTOR: Mapping[str, object] = {
@@ -79,8 +80,12 @@ def mirrored(topics: TopicMap) -> list[Topic]:
 
 
 def findings(topics: TopicMap) -> list[Topic]:
-    """The topics that go from an edge site to a centre: what its jobs have found. Its dead letters stay there."""
-    return [topics[key] for key in FINDINGS]
+    """The topics that go from an edge site to a centre: what its jobs have found. Its dead letters stay there.
+
+    Of what jobs write to Kafka the archive keeps the fields of the findings alone (`archive: parsed`).
+    """
+    written = {key for job in JOBS if job.sink == "kafka" for key in job.writes} - {dead_letters.TOPIC}
+    return [topic for key, topic in topics.topics.items() if key in written and topic.archive == "parsed"]
 
 
 def everything(topics: TopicMap) -> list[Topic]:

@@ -5,7 +5,7 @@ import yaml
 
 from infra.contract.topics import load_topics
 from infra.errors import UserError
-from ops.site.mirror import Mirror, everything, mirrored, properties, strimzi
+from ops.site.mirror import Mirror, everything, findings, mirrored, properties, strimzi
 
 MIRROR = Mirror("dc1", "a:9092,b:9092", "c:9092", tasks=2)
 TOPICS = load_topics()
@@ -21,6 +21,10 @@ def test_what_machines_and_people_say_goes_to_the_centre_and_nothing_that_jobs_w
     names = {topic.name for topic in mirrored(TOPICS)}
     assert {"telemetry.otlp.metrics", "telemetry.lines", "detector.control", "inventory"} <= names
     assert not names & {"events", "events.rejected", "statistics", "novelties", "generations", "sink.progress"}
+
+
+def test_what_the_jobs_of_an_edge_site_have_found_goes_to_the_centre_and_no_events_or_dead_letters():
+    assert {topic.name for topic in findings(TOPICS)} == {"statistics", "novelties", "incidents", "alerts"}
 
 
 def test_a_chain_that_moves_takes_along_all_but_the_markers_of_its_sinks():
