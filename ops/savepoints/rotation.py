@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.savepoints import savepoints
+from ops.savepoints.archive import MANIFEST
 from ops.savepoints.saved import ChainSavepoint, Savepoint
 from ops.savepoints.store import Store
 
@@ -45,8 +46,10 @@ def rotate_all(
 
 
 def _delete_old(family: str, keep: int, settings: Settings) -> None:
+    """Delete a family's folders but the newest `keep` that are whole, which their manifest, written last, says."""
     root = Store.of(settings.savepoint_of(""))
-    folders = sorted({name.partition("/")[0] for name in root.names() if name.startswith(family)})
-    for folder in folders[:-keep]:  # also what a creation that was cut has left
+    names = [name for name in root.names() if name.startswith(family)]
+    kept = sorted(name.partition("/")[0] for name in names if name.count("/") == 1 and name.endswith(f"/{MANIFEST}"))
+    for folder in sorted({name.partition("/")[0] for name in names} - {*kept[-keep:]}):  # also what a cut one has left
         (root / folder).remove()
         log.info("savepoint deleted", savepoint=folder)

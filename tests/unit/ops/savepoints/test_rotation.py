@@ -52,6 +52,15 @@ def test_the_newest_of_each_job_are_kept_and_those_that_people_have_named(settin
     assert not list(settings.home.rglob("auto.live.detector.20260919*/metadata"))
 
 
+def test_one_that_was_cut_off_is_not_one_of_those_that_are_kept(settings, taken):
+    rotate(["detector"], 2, settings, None, NOW)
+    cut = savepoints.store_of("auto.live.detector.20260922T000000Z", settings)
+    cut.write("checkpoint/metadata", b"cut")
+    rotate(["detector"], 2, settings, None, NOW + timedelta(days=1))
+    assert names(settings) == ["auto.live.detector.20260921T120000Z", "auto.live.detector.20260922T120000Z"]
+    assert not cut.names()
+
+
 def test_a_job_that_can_not_be_saved_keeps_what_it_has(settings, taken):
     for day in range(2):
         rotate(["detector"], 2, settings, None, NOW + timedelta(days=day))
