@@ -152,7 +152,8 @@ class Detector:
             return []
         self.machine_model.add(self.series.machine[known:])
         self.budget.start_window(window)
-        judgements = self.model.step(window, rows, values, samples, self.budget.thresholds_of_series(rows))
+        found = self.model.step(window, rows, values, samples, self.budget.thresholds_of_series(rows))
+        judgements = [self._reader.in_own_unit(judgement) for judgement in found]
         emitted: list[Novelty] = []
         busy = self.machine_tracker.in_anomaly()
         for scale, judgement in zip(SCALES, judgements, strict=False):

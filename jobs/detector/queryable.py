@@ -87,8 +87,12 @@ class StateQuestion:
                 "kind": definition.kind,
                 "unit": definition.unit,
                 "phase": Phase(int(model.state.phase[at])).name.lower(),
-                "expected": {name: float(one[at]) for name, one in band._asdict().items()},
-                "season": outlook.season(model, at) if with_season else [],
+                "expected": _in_own_unit(definition, {name: one[at] for name, one in band._asdict().items()}),
+                "season": [
+                    {"hour": hour.pop("hour"), **_in_own_unit(definition, hour)} for hour in outlook.season(model, at)
+                ]
+                if with_season
+                else [],
                 "last_seen_unix_nano": self.settings.end_of(int(heard[at])),
                 "quiet_until_unix_nano": self.settings.end_of(int(until[at])) if until[at] else None,
                 "called_normal": normal.get(row),
@@ -108,6 +112,12 @@ def _number(shard: SavedShard, machine: str) -> int | None:
     dropped = shard.column("dropped")
     known = (number for number, name in enumerate(shard.value("machines")) if name == machine and not dropped[number])
     return next(known, None)
+
+
+def _in_own_unit(definition: Definition, band: Mapping[str, float]) -> View:
+    """What the model expects of a series, as people know it."""
+    expected, *ends = (definition.complement(float(band[name])) for name in ("expected", "low", "high"))
+    return {"expected": expected, "low": min(ends), "high": max(ends)}
 
 
 def _concerns(rule: Mapping[str, Any], machine: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import hypot, log1p
 from typing import Any
 
+from infra.contract.shares import whole_of
 from jobs.incidents.symptoms import Symptom, symptom_of
 
 Record = Mapping[str, Any]
@@ -53,8 +54,12 @@ def _seen(novelty: Record) -> Iterator[Record]:
 
 
 def _size(seen: Record) -> float:
-    """How many times the usual spread the observed value is off the expected one."""
-    expected, off = seen["expected"], abs(seen["observed"] - seen["expected"])
+    """How many times the usual spread the observed value is off the expected one.
+
+    Of a share that succeeds what is missing of it is compared.
+    """
+    whole = whole_of(seen["series"], seen.get("unit")) or 0.0
+    expected, off = abs(whole - seen["expected"]), abs(seen["observed"] - seen["expected"])
     spread = hypot((seen["expected_high"] - seen.get("expected_low", 0.0)) / 2 / QUANTILE, LEAST_SPREAD * expected)
     return float(min(off / spread, MOST)) if spread > 0 else FROM_OR_TO_NOTHING * (off > 0)
 

@@ -21,7 +21,7 @@ from jobs.detector.shard import Shard
 from jobs.incidents.fold import Incidents
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_state import LATEST_MILLI, Message
-from ops.quality.rca_data import Case, Dependencies, Recording, System, Values
+from ops.quality.rca_data import PETSHOP_UNITS, Case, Dependencies, Recording, System, Values
 
 START = 1_700_000_000 * 10**9
 DEEPEST = 5  # of ranks that are looked at
@@ -99,6 +99,8 @@ def _outcome(chain: Chain, case: Case, first: int) -> Outcome:
     newest: dict[str, Record] = {}
     told: dict[str, int] = {}
     for record in chain.feed(case.windows, first):
+        if record["id"] not in newest and record["phase"] == "end":
+            continue  # what only ends meanwhile is of before
         newest[record["id"]] = record
         told.setdefault(record["id"], record["time_unix_nano"])
     incident = _of_fault([one for one in newest.values() if "merged_into" not in one], case.target)
@@ -151,4 +153,5 @@ def _statistics(
 
 
 def _metric(series: str, value: float) -> Record:
-    return {"kind": "metric", "series": series, "name": series, "unit": "1", "count": 1, "mean": value}
+    unit = PETSHOP_UNITS.get(series.partition(" ")[0], "1")
+    return {"kind": "metric", "series": series, "name": series, "unit": unit, "count": 1, "mean": value}

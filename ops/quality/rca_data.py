@@ -23,6 +23,7 @@ SOCKSHOP_CALLS = {
     "shipping": ["rabbitmq"],
     "queue-master": ["rabbitmq"],
 }
+PETSHOP_UNITS = {"availability": "%"}  # of the other metrics none is known
 SOCKSHOP_METRICS = {"cpu": "cpu", "mem": "memory", "lod": "requests", "lat": "latency"}
 
 

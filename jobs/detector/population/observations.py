@@ -1,11 +1,13 @@
 """What a window's records say of each series, for the model."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jobs.detector.model.arrays import Floats, Ints
+from jobs.detector.model.protocol import Judgement
 from jobs.detector.model.scales import Scales
 from jobs.detector.population.machines import KnownMachines
 from jobs.detector.population.series import KnownSeries
@@ -16,7 +18,10 @@ LARGEST = 1e18  # what is greater counts as this, so that the square of any two 
 
 
 class Observations(NamedTuple):
-    """A window of some series: their rows, a metric's mean or a template's count, and how many samples made it."""
+    """A window of some series: their rows, values, and how many samples made each.
+
+    A value is a metric's mean, or what is missing of a share that succeeds, or a template's count.
+    """
 
     rows: Ints
     values: Floats
@@ -42,8 +47,20 @@ class ObservationReader:
         zeros = np.zeros(len(absent))
         return Observations(
             np.concatenate([rows, absent]),
-            np.concatenate([values[at], zeros]),
+            np.concatenate([self.series.complement(rows, values[at]), zeros]),
             np.concatenate([samples[at], zeros + 1.0]),
+        )
+
+    def in_own_unit(self, judgement: Judgement) -> Judgement:
+        """What the model says of such values, as people know the series."""
+        seen = (judgement.observed, judgement.expected, judgement.low, judgement.high)
+        observed, expected, one, other = (self.series.complement(judgement.rows, value) for value in seen)
+        return replace(
+            judgement,
+            observed=observed,
+            expected=expected,
+            low=np.minimum(one, other),
+            high=np.maximum(one, other),
         )
 
     def _of_record(self, record: Record) -> Observations:

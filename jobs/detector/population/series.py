@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobs.detector.model.arrays import Bools, Ints
+from infra.contract.shares import whole_of
+from jobs.detector.model.arrays import Bools, Floats, Ints
 from jobs.detector.saved_state import Saved
 
 Statistics = Mapping[str, Any]  # of one record: a list for each field
@@ -20,6 +21,11 @@ class Definition(NamedTuple):
     series: str
     name: str | None
     unit: str | None
+    whole: float | None = None  # of a share that succeeds: judged by what is missing of it (infra/contract/shares.py)
+
+    def complement(self, value: float) -> float:
+        """What is missing of the whole; of another series the value itself. It is its own inverse."""
+        return value if self.whole is None else self.whole - value
 
 
 class KnownSeries:
@@ -40,6 +46,13 @@ class KnownSeries:
 
     def describe(self, row: int) -> Definition:
         return self.definitions[int(self.definition[row])]
+
+    def complement(self, rows: Ints, values: Floats) -> Floats:
+        """Of shares that succeed what is missing of the whole, of other series the values. It is its own inverse."""
+        if np.isnan(self._wholes).all():
+            return values
+        whole = self._wholes[self.definition[rows]]
+        return np.where(np.isnan(whole), values, whole - values)
 
     def names_of(self, machine: int) -> set[str]:
         """The names of a machine's metrics."""
@@ -78,6 +91,7 @@ class KnownSeries:
             self.machine = np.concatenate([self.machine, machines])
             self.definition = np.concatenate([self.definition, definitions])
             self.last = np.concatenate([self.last, np.full(len(pairs), window)])
+            self._index_wholes()
         return slice(first, len(self))
 
     def retain(self, rows: Ints, machines: Ints) -> None:
@@ -94,8 +108,12 @@ class KnownSeries:
         self._definitions = {(one.kind, one.series): number for number, one in enumerate(self.definitions)}
         pairs = zip(self.machine.tolist(), self.definition.tolist(), strict=True)
         self._rows = {pair: row for row, pair in enumerate(pairs)}
+        self._index_wholes()
         # By machine and part: labels of its newest record, and their rows. Most records have those of the one before.
         self._cache: dict[tuple[int, int], tuple[tuple[Sequence[str], Sequence[str], bytes], Ints]] = {}
+
+    def _index_wholes(self) -> None:
+        self._wholes = np.array([np.nan if one.whole is None else one.whole for one in self.definitions], np.float64)
 
     def _define(self, statistics: Statistics, at: int) -> int:
         key = statistics["kind"][at], statistics["series"][at]
@@ -103,5 +121,6 @@ class KnownSeries:
         if number is None:
             number = self._definitions[key] = len(self.definitions)
             name, unit = (statistics[field][at] if field in statistics else None for field in ("name", "unit"))
-            self.definitions.append(Definition(*key, name, unit))
+            whole = None if key[0] == "log" else whole_of(key[1], unit)
+            self.definitions.append(Definition(*key, name, unit, whole))
         return number

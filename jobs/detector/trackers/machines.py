@@ -80,7 +80,8 @@ class MachineTracker:
         return emitted
 
     def _seen(self, judgement: Judgement, window: int) -> Seen:
-        x = to_model_scale(judgement.observed, self.inputs.model.is_count(judgement.rows))
+        values = self.series.complement(judgement.rows, judgement.observed)
+        x = to_model_scale(values, self.inputs.model.is_count(judgement.rows))
         strangeness = self.model.strangeness(judgement.rows, x, window)
         if self.inputs.overrides.excuses_values():
             strange = np.flatnonzero(strangeness.beside > ONSET).tolist()

@@ -16,6 +16,7 @@ from tests.unit.jobs.detector.test_shard import (
     SIZE,
     control_event,
     metric,
+    record,
     stream,
     watermark,
     with_metric,
@@ -83,6 +84,13 @@ def test_a_season_is_known_by_the_hours_that_were_seen(tmp_path):
         assert hour["low"] < hour["expected"] < hour["high"]
         assert hour["expected"] == pytest.approx(50 if 8 <= hour["hour"] < 16 else 20, abs=3)
     assert question.answer(saved_shards(tmp_path), {"machine": "vm-1"})["series"][0]["season"] == []
+
+
+def test_a_share_that_succeeds_is_shown_as_people_know_it(ask):
+    entry = metric("availability", 99.5) | {"unit": "%"}
+    records = [[record("vm-1", window, [entry]), watermark(window)] for window in range(WINDOWS)]
+    (one,) = ask(fold(None, [part for pair in records for part in pair], SETTINGS)[0], machine="vm-1")["series"]
+    assert one["expected"]["low"] < one["expected"]["expected"] == 99.5 < one["expected"]["high"]
 
 
 def _of_a_day(window):

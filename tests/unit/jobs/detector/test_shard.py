@@ -93,6 +93,22 @@ SILENT = {"verdict": "silence", "observed": 30.0}
 HIGH = {"verdict": "anomaly", "kind": "metric", "series": "metric-0", "observed": 40.0, "expected": 10.0}
 
 
+def test_what_never_failed_and_then_fails_a_little_is_alerted_in_its_own_unit() -> None:
+    """By its level alone, 97 after 100 is hardly anything."""
+    novelties = emitted(_with_share("availability"))
+    (found,) = (one for one in novelties if one["phase"] == "start")
+    assert (seconds(found), found["series"], found["observed"], found["expected"]) == (60, "availability", 97.0, 100.0)
+    assert found["expected_low"] == pytest.approx(100.0) and found["expected_high"] == pytest.approx(100.0)
+    assert found["text"].startswith("availability on vm-1 (at s1) is 97 %; expected 100 to 100 %")
+    assert not emitted(_with_share("fill"))
+
+
+def _with_share(name: str) -> list[bytes]:
+    entries = ((window, metric(name, 97.0 if window == 60 else 100.0)) for window in range(64))
+    pairs = [(record("vm-1", window, [entry | {"unit": "%"}]), watermark(window)) for window, entry in entries]
+    return [raw for pair in pairs for raw in pair]
+
+
 @pytest.mark.parametrize("value", [1.7e308, -1e200, 1e30])
 def test_a_series_is_judged_on_after_a_value_beyond_all_measure(value: float) -> None:
     change = {("vm-1", 40): [metric("metric-0", value), *usual("vm-1", 40)[1:]]} | with_metric(

@@ -32,6 +32,12 @@ def test_what_comes_from_nothing_deviates_like_what_falls_to_nothing_however_lar
     assert Deviation.of(novelty(seen("errors", observed, 0.0))).strength == pytest.approx(log(1 + size))
 
 
+def test_of_a_share_that_succeeds_what_is_missing_is_compared():
+    share = seen("requests.availability", 97.0, 99.9, width=0.01 * QUANTILE)
+    assert Deviation.of(novelty(share)).strength == pytest.approx(log(1 + 2.9 / (LEAST_SPREAD * 99.9)), rel=0.01)
+    assert Deviation.of(novelty(share | {"unit": "%"})).strength == pytest.approx(log(1 + 2.9 / 0.01), rel=0.01)
+
+
 def test_the_strongest_series_counts_and_the_most_surprising_one_says_whether_it_is_demand():
     found = Deviation.of(novelty(seen("requests", 3.0, 1.0, width=1.0), seen("latency", 9.0, 1.0, width=1.0)))
     assert (found.text[:12], found.is_demand) == ("latency is 9", True)

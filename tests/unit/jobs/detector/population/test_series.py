@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jobs.detector.population.series import Definition, KnownSeries
-from jobs.detector.saved_state import NOTHING
+from jobs.detector.saved_state import NOTHING, Saved
 
 STATISTICS = {"kind": ["metric", "log", "metric"], "series": ["cpu", "opened <*>", "disk"], "unit": ["1", None, "By"]}
 ALL = np.ones(3, bool)
@@ -46,6 +46,29 @@ def test_series_that_are_kept_are_renumbered_and_unused_definitions_go(series: K
     assert [series.row(machine, "metric", "disk") for machine in (0, 1)] == [0, 1]
     assert series.row(0, "metric", "cpu") is None
     assert series.rows_of(0, STATISTICS, ALL).tolist() == [2, 3, 0]
+
+
+def test_a_share_that_succeeds_is_judged_by_what_is_missing_of_it_and_no_other_series() -> None:
+    series = KnownSeries(NOTHING)
+    statistics = {
+        "kind": ["metric", "log", "metric"],
+        "series": ["availability", "availability 99 %", "cpu"],
+        "unit": ["%", "%", "%"],
+    }
+    rows = series.rows_of(0, statistics, ALL)
+    series.add_new(7)
+    values = np.array([97.1, 3.0, 40.0])
+    assert series.complement(rows, values).tolist() == [100 - 97.1, 3.0, 40.0]
+    assert series.complement(rows, series.complement(rows, values)).tolist() == values.tolist()
+    again = KnownSeries(series.saved())
+    assert again.complement(rows[:1], values[:1]).tolist() == [100 - 97.1]
+
+
+def test_one_that_an_earlier_version_judged_by_its_level_still_is() -> None:
+    """Its state is about levels: as a change of its state it would be alerted."""
+    saved = {"definitions": [["metric", "availability", None, "%"]]}
+    series = KnownSeries(Saved(saved, {name: np.zeros(1, np.int64) for name in ("machine", "definition", "heard")}))
+    assert series.complement(np.array([0]), np.array([97.1])).tolist() == [97.1]
 
 
 def test_they_go_on_from_what_was_saved(series: KnownSeries) -> None:
