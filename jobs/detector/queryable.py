@@ -77,22 +77,19 @@ class StateQuestion:
         scales = Scales(self.settings, self._model(shard, rows))
         model = scales.windows
         assert isinstance(model, WindowModel)
-        band, figures = outlook.level(model), scales.figures()
+        band, figures = outlook.level(model)._asdict(), scales.figures()
         normal = {row: ends for row, *ends in shard.value("overrides")["normal"]}
         opened = {row: novelty for row, _, novelty in shard.value("open")}
         until, heard = scales.cooldown.columns["until"], shard.column("heard")[rows]
         for at, (row, definition) in enumerate(zip(rows.tolist(), described, strict=True)):
+            hours = outlook.season(model, at) if with_season else []
             yield {
                 "series": definition.series,
                 "kind": definition.kind,
                 "unit": definition.unit,
                 "phase": Phase(int(model.state.phase[at])).name.lower(),
-                "expected": _in_own_unit(definition, {name: one[at] for name, one in band._asdict().items()}),
-                "season": [
-                    {"hour": hour.pop("hour"), **_in_own_unit(definition, hour)} for hour in outlook.season(model, at)
-                ]
-                if with_season
-                else [],
+                "expected": _in_own_unit(definition, {name: float(one[at]) for name, one in band.items()}),
+                "season": [{"hour": hour["hour"], **_in_own_unit(definition, hour)} for hour in hours],
                 "last_seen_unix_nano": self.settings.end_of(int(heard[at])),
                 "quiet_until_unix_nano": self.settings.end_of(int(until[at])) if until[at] else None,
                 "called_normal": normal.get(row),
@@ -116,7 +113,7 @@ def _number(shard: SavedShard, machine: str) -> int | None:
 
 def _in_own_unit(definition: Definition, band: Mapping[str, float]) -> View:
     """What the model expects of a series, as people know it."""
-    expected, *ends = (definition.complement(float(band[name])) for name in ("expected", "low", "high"))
+    expected, *ends = (definition.complement(band[name]) for name in ("expected", "low", "high"))
     return {"expected": expected, "low": min(ends), "high": max(ends)}
 
 

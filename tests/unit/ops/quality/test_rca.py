@@ -59,6 +59,14 @@ def test_a_fault_that_nothing_was_said_of_is_not_found():
     assert rca.outcomes_of(calm, calm.recordings[0])[0] == [Outcome("cart is slow", "cart", [], None)]
 
 
+def test_an_incident_of_before_that_only_ends_meanwhile_is_not_the_faults():
+    ended = Case("nothing", [values(7), values(8, front=300.0)], [values(at) for at in range(30)], "cart", None)
+    chain = rca.Chain(system())
+    assert [one["phase"] for one in chain.feed([*system().recordings[0].normal, *ended.before], 1000)] == ["start"]
+    assert "end" in {one["phase"] for one in chain.feed(ended.windows, 1202)}
+    assert rca.outcomes_of(system(ended), system(ended).recordings[0])[0] == [Outcome("nothing", "cart", [], None)]
+
+
 def test_figures_say_how_often_the_cause_was_among_the_first_and_what_was_wrong():
     found = figures(
         [
