@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.savepoints import savepoints
-from ops.savepoints.archive import MANIFEST
 from ops.savepoints.saved import ChainSavepoint, Savepoint
 from ops.savepoints.store import Store
 
@@ -46,10 +45,10 @@ def rotate_all(
 
 
 def _delete_old(family: str, keep: int, settings: Settings) -> None:
-    """Delete a family's folders but the newest `keep` that are whole, which their manifest, written last, says."""
+    """Delete a family's folders but the newest `keep` that are whole."""
     root = Store.of(settings.savepoint_of(""))
     names = [name for name in root.names() if name.startswith(family)]
-    kept = sorted(name.partition("/")[0] for name in names if name.count("/") == 1 and name.endswith(f"/{MANIFEST}"))
+    kept = sorted(savepoints.whole(names))
     for folder in sorted({name.partition("/")[0] for name in names} - {*kept[-keep:]}):  # also what a cut one has left
         (root / folder).remove()
         log.info("savepoint deleted", savepoint=folder)

@@ -181,7 +181,12 @@ def manifest_of(name: str, settings: Settings) -> bytes:
 def manifests(settings: Settings) -> list[bytes]:
     """What all savepoints say of themselves, by name."""
     root = Store.of(settings.savepoint_of(""))
-    return [root.read(name) for name in root.names() if name.endswith(f"/{MANIFEST}") and name.count("/") == 1]
+    return [root.read(f"{name}/{MANIFEST}") for name in whole(root.names())]
+
+
+def whole(files: Iterable[str]) -> list[str]:
+    """The names of the savepoints, among the files of all, that are whole: a manifest is written last."""
+    return [name.partition("/")[0] for name in files if name.endswith(f"/{MANIFEST}") and name.count("/") == 1]
 
 
 def check_starts(saved: Savepoint, generation: Generation) -> None:

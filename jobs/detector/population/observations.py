@@ -53,6 +53,8 @@ class ObservationReader:
 
     def in_own_unit(self, judgement: Judgement) -> Judgement:
         """What the model says of such values, as people know the series."""
+        if not self.series.has_shares:
+            return judgement
         seen = (judgement.observed, judgement.expected, judgement.low, judgement.high)
         observed, expected, one, other = (self.series.complement(judgement.rows, value) for value in seen)
         return replace(

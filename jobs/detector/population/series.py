@@ -49,7 +49,7 @@ class KnownSeries:
 
     def complement(self, rows: Ints, values: Floats) -> Floats:
         """Of shares that succeed what is missing of the whole, of other series the values. It is its own inverse."""
-        if np.isnan(self._wholes).all():
+        if not self.has_shares:
             return values
         whole = self._wholes[self.definition[rows]]
         return np.where(np.isnan(whole), values, whole - values)
@@ -114,6 +114,7 @@ class KnownSeries:
 
     def _index_wholes(self) -> None:
         self._wholes = np.array([np.nan if one.whole is None else one.whole for one in self.definitions], np.float64)
+        self.has_shares = not np.isnan(self._wholes).all()  # that succeed
 
     def _define(self, statistics: Statistics, at: int) -> int:
         key = statistics["kind"][at], statistics["series"][at]
