@@ -31,7 +31,10 @@ Record = dict[str, Any]
 
 
 class Outcome(NamedTuple):
-    """What was said of a fault: the rank of its cause among the machines named, None if it wasn't."""
+    """What was said of a fault: the rank of its cause among the machines named, None if it wasn't.
+
+    `named` are the causes of all incidents that are told of while it lasts, those of the most telling one first.
+    """
 
     case: str
     cause: str
@@ -103,18 +106,25 @@ def _outcome(chain: Chain, case: Case, first: int) -> Outcome:
             continue  # what only ends meanwhile is of before
         newest[record["id"]] = record
         told.setdefault(record["id"], record["time_unix_nano"])
-    incident = _of_fault([one for one in newest.values() if "merged_into" not in one], case.target)
-    if incident is None:
+    incidents = _most_telling_first([one for one in newest.values() if "merged_into" not in one], case.target)
+    if not incidents:
         return Outcome(case.name, case.cause, [], None)
-    delay = (told[incident["id"]] - chain.settings.end_of(first)) / 1e9
-    named = [cause["name"] for cause in incident["causes"] if cause["kind"] == "machine"]
-    return Outcome(case.name, case.cause, named, delay)
+    delay = (told[incidents[0]["id"]] - chain.settings.end_of(first)) / 1e9
+    causes = [cause for one in incidents for cause in one["causes"] if cause["kind"] == "machine"]
+    return Outcome(case.name, case.cause, list(dict.fromkeys(cause["name"] for cause in causes)), delay)
 
 
-def _of_fault(incidents: Sequence[Record], target: str | None) -> Record | None:
-    """The incident that has the machine on which the fault was seen; else the largest one, of these the strongest."""
-    with_target = [one for one in incidents if any(member["machine"] == target for member in one["members"])]
-    return max(with_target or incidents, key=lambda one: (one["machines"], one["score"], one["id"]), default=None)
+def _most_telling_first(incidents: Sequence[Record], target: str | None) -> list[Record]:
+    """As somebody reads them who looks for the fault that was seen on a machine: its incident, then larger ones first.
+
+    A fault is several incidents where the call graph lacks an edge.
+    """
+
+    def weight(incident: Record) -> tuple[bool, int, float, str]:
+        has_target = any(member["machine"] == target for member in incident["members"])
+        return has_target, incident["machines"], incident["score"], incident["id"]
+
+    return sorted(incidents, key=weight, reverse=True)
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -49,9 +49,17 @@ def incident(name, machines, *, score=20.0):
 
 
 @pytest.mark.parametrize(("target", "expected"), [("db", "small"), ("front", "large"), (None, "large"), ("x", "large")])
-def test_the_incident_is_that_of_the_machine_where_the_fault_was_seen_else_the_largest(target, expected):
+def test_the_incident_of_the_machine_where_the_fault_was_seen_is_read_first_else_the_largest(target, expected):
     found = [incident("small", ["db"], score=90.0), incident("large", ["front", "cart"])]
-    assert rca._of_fault(found, target)["id"] == expected
+    read = [one["id"] for one in rca._most_telling_first(found, target)]
+    assert read == [expected, *({"small", "large"} - {expected})]
+
+
+def test_a_cause_in_an_incident_of_its_own_is_named_after_those_of_the_one_where_the_fault_was_seen():
+    apart = fault("db", target="front", db=70.0, front=150.0)
+    without_edge = System(10.0, {"front": ["cart"]}, system(apart).recordings)
+    ((outcome,), _) = rca.outcomes_of(without_edge, without_edge.recordings[0])
+    assert outcome.named == ["front", "db"]
 
 
 def test_a_fault_that_nothing_was_said_of_is_not_found():
