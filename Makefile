@@ -109,10 +109,11 @@ test-soak: setup ## Lead the whole chain through thirty days of event time in tw
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 .PHONY: test-copies
-test-copies: setup ## Start second copies of four jobs, each at 25 random moments: always one at work, nothing lost or doubled: build/copies.json, over an hour
+test-copies: setup ## Start second copies of five jobs, each at 25 random moments: always one at work, nothing lost or doubled: build/copies.json, two hours
 	@rm -f build/copies.json
 	KAPPA_COPIES_STARTS=$${KAPPA_COPIES_STARTS:-25} KAPPA_COPIES_JOBS=$${KAPPA_COPIES_JOBS:-enrichment,statistics,detector,archive} \
-		KAPPA_COPIES_PAUSE_SECONDS=60 KAPPA_COPIES_REPORT=build/copies.json $(BIN)/pytest tests/integration/jobs/runtime/test_copies.py $(TEST_ARGS)
+		KAPPA_COPIES_PAUSE_SECONDS=60 KAPPA_COPIES_REPORT=build/copies.json $(BIN)/pytest \
+		tests/integration/jobs/indexer/test_copies.py tests/integration/jobs/runtime/test_copies.py $(TEST_ARGS)
 
 .PHONY: test-replay
 test-replay: setup ## Replay the chain, from Kafka, from Delta and from savepoints, with kills in between, and compare: build/replay.json

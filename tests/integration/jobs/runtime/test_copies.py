@@ -6,7 +6,6 @@ two others has hours of it before, and reads it bit by bit: the two cores are th
 
 import json
 import os
-import random
 import threading
 import time
 from collections import Counter
@@ -31,16 +30,11 @@ from tests.chaos.processes import Job
 from tests.chaos.reading import read_table, read_topic
 from tests.chaos.verify import Findings, compare_novelties, compare_statistics
 from tests.integration.conftest import free_ports
+from tests.integration.copies import PAUSE_SECONDS, START_SECONDS, STARTS, report, start_copies
 from tests.waiting import until
 
-STARTS = int(os.environ.get("KAPPA_COPIES_STARTS", "2"))
 JOBS = os.environ.get("KAPPA_COPIES_JOBS", "enrichment").split(",")
 CHAIN = ("enrichment", "statistics", "detector")  # each needs the ones before it
-SEED = int(os.environ.get("KAPPA_COPIES_SEED", "1"))
-REPORT = os.environ.get("KAPPA_COPIES_REPORT")
-# For so long at most, nobody may be at work: a minute on a machine that isn't busy with other suites.
-PAUSE_SECONDS = float(os.environ.get("KAPPA_COPIES_PAUSE_SECONDS", "180"))
-START_SECONDS = 240  # of a process on a busy machine
 MACHINES = 8
 HAS_BACKLOG = {"detector"}
 BACKLOG_LINES = 60_000  # a second apart
@@ -119,22 +113,6 @@ class Lab:
         return max(0, found.offset)
 
 
-class Watch:
-    """The longest time in which a job has committed nothing."""
-
-    def __init__(self, lab: Lab, job: str) -> None:
-        self.lab, self.job = lab, job
-        self.last, self.at, self.longest = lab.progress(job), time.monotonic(), 0.0
-
-    def look(self) -> bool:
-        """Whether something was committed since the last look."""
-        now, done = time.monotonic(), self.lab.progress(self.job)
-        self.longest = max(self.longest, now - self.at)
-        moved, self.last = done > self.last, done
-        self.at = now if moved else self.at
-        return moved
-
-
 @pytest.fixture
 def lab(tmp_path):
     lab = Lab(tmp_path)
@@ -153,7 +131,7 @@ def lab(tmp_path):
 @pytest.mark.timeout(600 + 240 * STARTS)
 @pytest.mark.parametrize("job", JOBS)
 def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab, job):
-    feed, rng, rounds = Feed(lab.broker.address), random.Random(SEED), []
+    feed = Feed(lab.broker.address)
     before = CHAIN[: CHAIN.index(job)] if job in CHAIN else ()
     if job in HAS_BACKLOG:
         work_through_backlog(lab, feed, before)
@@ -162,11 +140,9 @@ def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab, job):
     for name in (job,) if job in HAS_BACKLOG else (*before, job):
         at_work = lab.copy(name)
         until(lambda name=name: lab.progress(name), START_SECONDS, f"{name} commits nothing")
-    for number in range(STARTS):
-        time.sleep(rng.uniform(0, 3))
-        at_work, seconds = one_start(lab, job, at_work, rng, both=number % 3 == 0)
-        rounds.append(round(seconds, 1))
-        print(f"{job} {number + 1}/{STARTS}: nothing was committed for {rounds[-1]} s", flush=True)  # an hour passes
+    at_work, pauses = start_copies(
+        job, at_work, lambda: lab.copy(job), lambda: lab.progress(job), "another copy of this job runs on"
+    )
     feed.stop()
     if job in HAS_BACKLOG:
         at_work.stop()
@@ -174,10 +150,9 @@ def test_one_copy_is_at_work_and_nothing_is_lost_or_doubled(lab, job):
         at_work.start()
     until(lambda: caught_up(lab, (*before, job)), START_SECONDS, "the jobs do not catch up", 2)
     findings = compare(lab, feed.sent, (*before, job))
-    if REPORT:
-        write(Path(REPORT), job, {"starts": STARTS, "lines": feed.sent, "pause_seconds": rounds, "findings": findings})
+    report(job, {"starts": STARTS, "lines": feed.sent, "pause_seconds": pauses, "findings": findings})
     assert findings == []
-    assert max(rounds) < PAUSE_SECONDS, rounds
+    assert max(pauses) < PAUSE_SECONDS, pauses
 
 
 def work_through_backlog(lab: Lab, feed: Feed, jobs: Sequence[str]) -> None:
@@ -187,39 +162,6 @@ def work_through_backlog(lab: Lab, feed: Feed, jobs: Sequence[str]) -> None:
     until(lambda: all(map(lab.progress, jobs)) and caught_up(lab, jobs), START_SECONDS, "the jobs do not catch up", 1)
     for one in running:
         one.stop()
-
-
-def write(path: Path, job: str, found: dict) -> None:
-    """Put what was found of a job into the report, beside the other jobs'."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps(known | {job: found}, indent=1))
-
-
-def one_start(lab: Lab, job: str, first: Job, rng: random.Random, both: bool) -> tuple[Job, float]:
-    """Start a second copy, or two at once after the first has died; gives the one at work, and the longest pause."""
-    if both:
-        first.kill()
-        first = lab.copy(job)
-        time.sleep(rng.uniform(0, 0.5))
-    second = lab.copy(job)
-    watch = Watch(lab, job)
-
-    def decided() -> bool:
-        watch.look()
-        for copy in (first, second):
-            assert copy.code in (None, 2), f"{copy.log}: {copy.code}\n{copy.output()[-3000:]}"
-        assert None in (first.code, second.code), first.output()[-1500:] + second.output()[-1500:]
-        return 2 in (first.code, second.code)
-
-    until(decided, START_SECONDS, "both copies run", 0.1)
-    lost, found = (first, second) if first.code == 2 else (second, first)
-    assert "another copy of this job runs on" in lost.output(), lost.output()[-2000:]
-    seen = watch.last
-    until(lambda: watch.look() or lab.progress(job) > seen, START_SECONDS, f"{found.log}: nothing is committed", 0.1)
-    assert found.code is None, found.output()[-3000:]
-    lost.clean()
-    return found, watch.longest
 
 
 def caught_up(lab: Lab, jobs: Sequence[str]) -> bool:
