@@ -256,11 +256,11 @@ bench-templates: setup $(VENV)/.peers ## Measure log templates beside drain3's o
 	$(BIN)/python -m tests.bench.templates.grouping $(BENCH_ARGS)
 
 .PHONY: quality
-quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha, root causes and simulated clouds: build/quality.json, long (DATA=folder)
+quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha, root causes, simulated clouds and a day of a fleet: build/quality.json, long (DATA=folder)
 	@sets=(); for set in nab smd nezha rca tsb_ad; do \
 		if [ -d "$(DATA)/$$set" ]; then sets+=("--$${set//_/-}" "$(DATA)/$$set"); \
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
-	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10
+	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10 --fleet-hours 24
 
 # Its packages don't go with ours; Flink 2.2 needs Python 3.9 to 3.12.
 $(FLINK)/.installed: tests/bench/flink/requirements.lock

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from infra.errors import UserError
-from ops.quality import cloud, nab, nab_run, nezha, rca, rca_data, smd_run
+from ops.quality import cloud, fleet_day, nab, nab_run, nezha, rca, rca_data, smd_run
 from ops.quality.peers import PEERS
 
 app = typer.Typer()
@@ -36,6 +36,9 @@ def quality(
     ] = None,
     peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
     clouds: Annotated[int, typer.Option("--cloud", min=0, help="so many simulated clouds, each with all faults")] = 0,
+    fleet_hours: Annotated[
+        int, typer.Option(min=0, help=f"so many hours of {fleet_day.MACHINES} simulated machines, 24 take half an hour")
+    ] = 0,
     report: Annotated[Path, typer.Option("--json", help="where the report goes")] = Path("build/quality.json"),
 ) -> None:
     """Score the detector in one pass over recorded or simulated data, without a look at the labels.
@@ -55,13 +58,16 @@ def quality(
         measures["rca"] = partial(rca.measure, rca_data.load(rca_folder))
     if clouds:
         measures["cloud"] = partial(cloud.measure, range(1, clouds + 1))
+    if fleet_hours:
+        measures["fleet"] = partial(fleet_day.measure, fleet_day.MACHINES, fleet_hours)
     if smd_folder is not None:
         measures["smd"] = partial(smd_run.measure, smd_folder, interval, peers or [])
         if published is not None:
             measures["tsb_ad"] = partial(smd_run.beside_published, smd_folder, published, figures)
     if not measures:
         raise UserError(
-            "quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR, --rca DIR or --cloud NUMBER"
+            "quality: nothing to measure; give --nab DIR, --smd DIR, --nezha DIR, --rca DIR, --cloud NUMBER or "
+            "--fleet-hours NUMBER"
         )
     report.parent.mkdir(parents=True, exist_ok=True)
     for name, measure in measures.items():
