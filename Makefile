@@ -109,7 +109,7 @@ test-soak: setup ## Lead the whole chain through thirty days of event time in tw
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 .PHONY: test-copies
-test-copies: setup ## Start second copies of five jobs, each at 25 random moments: always one at work, nothing lost or doubled: build/copies.json, two hours
+test-copies: setup ## Start second copies of five jobs, each at 25 random moments: always one at work, nothing lost or doubled: build/copies.json, over an hour
 	@rm -f build/copies.json
 	KAPPA_COPIES_STARTS=$${KAPPA_COPIES_STARTS:-25} KAPPA_COPIES_JOBS=$${KAPPA_COPIES_JOBS:-enrichment,statistics,detector,archive} \
 		KAPPA_COPIES_PAUSE_SECONDS=60 KAPPA_COPIES_REPORT=build/copies.json $(BIN)/pytest \
