@@ -12,8 +12,9 @@ from ops.upgrade.looks import Look, Stand
 from ops.upgrade.mark import Before, Mark
 
 STARTS = 3  # of copies; with more it isn't the end of the old copy that has disturbed the new one
-BATCHES = 12  # and so many seconds, or this many alone: some queries have a batch a minute, or nothing to read
-SECONDS, LONG_SECONDS = 60.0, 180.0
+BATCHES, SECONDS = 12, 60.0  # that a copy must have gone on for
+# Or so many seconds, where hardly a batch comes: some queries have one a minute, or nothing to read.
+LONG_SECONDS, FEW_PER_SECOND = 180.0, 1 / 30
 TIMES = 3  # the lag of before that is as small as before: two looks at a saw's teeth
 UNREAD_SECONDS = 10.0  # what arrives in them is always unread
 FALLS_TO = 0.75  # of what it was, in a quarter of the time that was watched: it falls
@@ -58,10 +59,17 @@ def _of_query(before: Before, seen: Sequence[_At], is_due: bool) -> Verdict:
         return Verdict("failing", f"was started {starts} times in {seconds:.0f} s; its log says why it ends")
     stay = [one for one in new if one.stand.owner == new[-1].stand.owner]
     seconds, batches = stay[-1].at - stay[0].at, stay[-1].stand.batches - stay[0].stand.batches
-    if seconds < LONG_SECONDS and (seconds < SECONDS or batches < BATCHES):
+    if not _has_gone_on(seconds, batches):
         again = f", started {starts} times" if starts > 1 else ""
         return Verdict("waiting", f"has written {batches} batches in {seconds:.0f} s{again}")
     return _of_lag(before, stay, is_due)
+
+
+def _has_gone_on(seconds: float, batches: int) -> bool:
+    """Whether a copy that has done so many batches meanwhile would have failed by now, as far as one can wait."""
+    if batches >= BATCHES:
+        return seconds >= SECONDS
+    return seconds >= LONG_SECONDS and batches <= seconds * FEW_PER_SECOND
 
 
 def _of_lag(before: Before, stay: Sequence[_At], is_due: bool) -> Verdict:

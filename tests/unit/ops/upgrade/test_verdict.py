@@ -70,7 +70,7 @@ def crashing(at_batch, batch_seconds, start_seconds):
     return owner, batches, lag
 
 
-@pytest.mark.parametrize("batch_seconds", [2, 4, 8, 16])
+@pytest.mark.parametrize("batch_seconds", [2, 4, 8, 16, 20, 28])
 def test_an_image_that_ends_at_its_tenth_batch_is_never_ready(batch_seconds):
     looks = watched(600, *crashing(10, batch_seconds, 40))
     states = [judge(mark(), looks[: number + 1], is_due=True) for number in range(len(looks))]
