@@ -37,7 +37,10 @@ def quality(
     peers: Annotated[list[str] | None, typer.Option("--peer", help=f"beside ours on SMD: {', '.join(PEERS)}")] = None,
     clouds: Annotated[int, typer.Option("--cloud", min=0, help="so many simulated clouds, each with all faults")] = 0,
     fleet_hours: Annotated[
-        int, typer.Option(min=0, help=f"so many hours of {fleet_day.MACHINES} simulated machines, 24 take half an hour")
+        int,
+        typer.Option(
+            min=0, max=48, help=f"so many hours of {fleet_day.MACHINES} simulated machines, 24 take half an hour"
+        ),
     ] = 0,
     report: Annotated[Path, typer.Option("--json", help="where the report goes")] = Path("build/quality.json"),
 ) -> None:
