@@ -32,6 +32,7 @@ AFTERMATH = 5 * MINUTE  # after an event, in which novelties of its machines fol
 WEEKEND = 0.8  # of the traffic of a working day; it becomes so within three hours around midnight
 BURST = 1.5
 TRAFFIC_DAILY = 0.5  # the share of the daily rhythm in series that count traffic
+EXAMPLE = ("time_unix_nano", "machine", "verdict", "series", "score", "text")  # of a false alarm
 
 Record = dict[str, Any]
 
@@ -229,6 +230,3 @@ def measure(count: int, hours: int, seed: int = 1) -> dict[str, Any]:
         "false_alarms": len(unexplained),
         "examples": [{name: one.get(name) for name in EXAMPLE} for one in unexplained[:50]],
     }
-
-
-EXAMPLE = ("time_unix_nano", "machine", "verdict", "series", "score", "text")

@@ -66,7 +66,7 @@ def _of_query(before: Before, seen: Sequence[_At], is_due: bool) -> Verdict:
 
 
 def _has_gone_on(seconds: float, batches: int) -> bool:
-    """Whether a copy that has done so many batches meanwhile would have failed by now, as far as one can wait."""
+    """Whether a copy has gone on for long enough: for BATCHES, or for longer where hardly any come."""
     if batches >= BATCHES:
         return seconds >= SECONDS
     return seconds >= LONG_SECONDS and batches <= seconds * FEW_PER_SECOND

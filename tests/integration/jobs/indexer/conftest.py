@@ -81,6 +81,16 @@ class Chain:
             self.producer.produce(self.topics[topic].name, value=value, key=key or record["machine"])
         assert self.producer.flush(30) == 0
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What `kappa run indexer` needs to work on it."""
+        return {
+            "KAPPA_KAFKA_BOOTSTRAP": self.settings.kafka_bootstrap,
+            "KAPPA_ELASTICSEARCH_URL": self.settings.elasticsearch_url,
+            "KAPPA_GENERATION": self.generation,
+            "KAPPA_METRICS_PORT": "0",
+        }
+
     @contextmanager
     def indexer(self) -> Iterator[Future[None]]:
         """An indexer at work; when the block ends it is told to stop and must end in order."""

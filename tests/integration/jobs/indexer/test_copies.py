@@ -57,14 +57,8 @@ class Copies:
         self.started: list[Job] = []
 
     def start(self) -> Job:
-        environment = {
-            "KAPPA_KAFKA_BOOTSTRAP": self.chain.settings.kafka_bootstrap,
-            "KAPPA_ELASTICSEARCH_URL": self.chain.settings.elasticsearch_url,
-            "KAPPA_GENERATION": self.chain.generation,
-            "KAPPA_METRICS_PORT": "0",
-        }
         log = self.home / f"indexer-{len(self.started)}.log"
-        self.started.append(Job("indexer", ("run", "indexer"), environment, log))
+        self.started.append(Job("indexer", ("run", "indexer"), self.chain.environment, log))
         self.started[-1].start()
         return self.started[-1]
 

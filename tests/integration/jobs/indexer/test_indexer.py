@@ -334,14 +334,8 @@ def test_kill_9_neither_loses_nor_doubles(chain: Chain):
 
 def test_sigterm_ends_the_job_in_order(chain: Chain):
     admin.apply(admin.connect(chain.settings.kafka_bootstrap), chain.topics)
-    environment = {
-        "KAPPA_KAFKA_BOOTSTRAP": chain.settings.kafka_bootstrap,
-        "KAPPA_ELASTICSEARCH_URL": chain.settings.elasticsearch_url,
-        "KAPPA_GENERATION": chain.generation,
-        "KAPPA_METRICS_PORT": "0",
-    }
     command = [sys.executable, "-m", "ops.cli", "run", "indexer"]
-    process = subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, env=os.environ | chain.environment, stderr=subprocess.PIPE)
     try:
         chain.send("statistics", *(window("vm-1", number) for number in range(50)))
         poll_until(chain.settled, "all committed")
