@@ -1,6 +1,7 @@
 """Where the log begins and ends, and how far a job has read it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
@@ -70,34 +71,59 @@ class Log:
     @_patient
     def times(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
         """The newest Kafka timestamp, ms, of the last records before each offset; only where there is one."""
-        with open_consumer(self._connection, READER) as consumer:
-            found = {place: [m.timestamp()[1] for m in _before(consumer, place, end)] for place, end in offsets.items()}
-        return {place: max(times) for place, times in found.items() if times}
+        found: dict[Partition, int] = {}
+        with self._reader() as consumer:
+            for place, message in _before(consumer, offsets):
+                found[place] = max(found.get(place, 0), message.timestamp()[1])
+        return found
 
     @_patient
     def last_before(self, positions: Iterable[tuple[Partition, int]]) -> dict[tuple[Partition, int], Message]:
         """The last committed record before each of these offsets of a partition; only where there is one."""
-        with open_consumer(self._connection, READER) as consumer:
-            found = {(place, end): list(_before(consumer, place, end))[-1:] for place, end in positions}
-        return {position: last for position, messages in found.items() for last in messages}
+        found = {}
+        with self._reader() as consumer:
+            for ends in _rounds(positions):
+                found.update({(place, ends[place]): message for place, message in _before(consumer, ends)})
+        return found
+
+    def _reader(self) -> AbstractContextManager[Consumer]:
+        # At the end of a partition a broker that has no more says so at once.
+        return open_consumer(self._connection, READER, settings={"fetch.wait.max.ms": 10})
 
 
-def _before(consumer: Consumer, partition: Partition, end: int) -> Iterator[Message]:
-    """The committed records at the last TAIL offsets before `end`."""
-    low, high = consumer.get_watermark_offsets(TopicPartition(*partition), SECONDS)
-    end = min(end, high)
-    offset = max(low, end - TAIL)
-    if offset >= end:
-        return
-    consumer.assign([TopicPartition(*partition, offset)])
-    while offset < end:
-        message = consumer.poll(0.2)
-        if message is not None:
+def _rounds(positions: Iterable[tuple[Partition, int]]) -> list[Offsets]:
+    """The same positions, so parted that no partition is in one of them twice."""
+    rounds = list[Offsets]()
+    for place, offset in positions:
+        free = next((ends for ends in rounds if place not in ends), None)
+        if free is None:
+            rounds.append(free := {})
+        free[place] = offset
+    return rounds
+
+
+def _before(consumer: Consumer, ends: Mapping[Partition, int]) -> Iterator[tuple[Partition, Message]]:
+    """The committed records at the last TAIL offsets before each end, of all partitions at once."""
+    left, assigned = Offsets(), list[TopicPartition]()
+    for place, wanted in ends.items():
+        low, high = consumer.get_watermark_offsets(TopicPartition(*place), SECONDS)
+        end = min(wanted, high)
+        start = max(low, end - TAIL)
+        if start < end:
+            left[place] = end
+            assigned.append(TopicPartition(*place, start))
+    consumer.assign(assigned)
+    while left:
+        for message in consumer.consume(TAIL, 0.05):
             if message.error():
                 raise KafkaException(message.error())
-            if (message.offset() or 0) < end:
-                yield message
-        offset = max(offset, consumer.position([TopicPartition(*partition)])[0].offset)
+            place = (message.topic() or "", message.partition() or 0)
+            if (message.offset() or 0) < left.get(place, 0):
+                yield place, message
+        reached = consumer.position([TopicPartition(*place) for place in left])
+        done = [(at.topic, at.partition) for at in reached if at.offset >= left[at.topic, at.partition]]
+        consumer.incremental_unassign([TopicPartition(*place) for place in done])
+        left = {place: end for place, end in left.items() if place not in done}
 
 
 def missing(offsets: Mapping[Partition, int], ends: Mapping[Partition, int]) -> int:
