@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+    Uuid,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from connectors.kafka.access import partitions_of
@@ -14,6 +23,7 @@ from infra.contract.offsets import Offsets, Partition
 
 SECONDS = 30.0
 TAIL = 50  # offsets before an end among which a record is found: the others are transactions' markers
+_NONE = str(Uuid(0, 0))  # the identity of a topic that has none
 # The client knows other leaders than the brokers do.
 _STALE = {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
 
@@ -28,6 +38,22 @@ class Log:
         self.bootstrap = bootstrap
         self._connection = client_config(bootstrap)
         self.admin = make_admin(self._connection, {"log_level": 0})
+
+    @_patient
+    def identities(self, topics: Iterable[str]) -> dict[str, str]:
+        """What each of these topics that is there is to the broker, whatever its name: made anew, it is another one.
+
+        None of brokers that don't tell them apart, as those before Kafka 2.8.
+        """
+        wanted = TopicCollection(sorted(set(topics)))
+        found = {}
+        for name, answer in self.admin.describe_topics(wanted, request_timeout=SECONDS).items():
+            try:
+                found[name] = str(answer.result().topic_id)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        return {name: identity for name, identity in found.items() if identity != _NONE}
 
     @_patient
     def partitions(self, topics: Iterable[str]) -> list[Partition]:

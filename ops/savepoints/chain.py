@@ -21,6 +21,7 @@ from ops.launcher import jobs_of
 from ops.replay.registry import Registry
 from ops.savepoints import archive, cut, landmarks, rewind, savepoints
 from ops.savepoints.archive import MANIFEST, Contents
+from ops.savepoints.landmarks import Landmark
 from ops.savepoints.saved import ChainSavepoint, Savepoint
 from ops.savepoints.store import Store, copy_checkpoint
 
@@ -55,6 +56,7 @@ def create(
             for query, stand in stands.items()
         }
         cut.check_consistent({query: saved.offsets for query, saved in queries.items()} | groups, ends)
+        kafka = Log(settings.kafka_bootstrap)
         saved = ChainSavepoint(
             name=name,
             generation=settings.generation,
@@ -63,7 +65,8 @@ def create(
             queries=queries,
             groups=groups,
             ends=ends,
-            landmarks=landmarks.take(Log(settings.kafka_bootstrap), [*groups.values(), ends]),
+            landmarks=landmarks.take(kafka, [*groups.values(), ends]),
+            identities=kafka.identities(topic for saved in queries.values() for topic in saved.topics),
             files=archive.listed(store).files,
         )
     except BaseException:
@@ -130,8 +133,11 @@ def restore(saved: ChainSavepoint, settings: Settings, registry: Registry, topic
         )
     verify(saved, settings)
     kafka = Log(settings.kafka_bootstrap)
-    saved = _in_this_log(saved, topics, kafka)
-    written = dict(_written(saved, settings, kafka, PATIENCE_SECONDS))
+    is_moved = _is_of_another_log(saved, topics, kafka)
+    if is_moved:
+        saved = _in_this_log(saved, kafka)
+    # What the jobs wrote here before they were moved away is in the savepoint.
+    written = {} if is_moved else dict(_written(saved, settings, kafka, PATIENCE_SECONDS))
     for query, one in saved.queries.items():
         changes = registry.find(settings.generation).changes(one.job)
         unmarked = one.model_copy(update={"landmarks": ()})  # they were looked at, all together
@@ -141,33 +147,41 @@ def restore(saved: ChainSavepoint, settings: Settings, registry: Registry, topic
     for query, found in written.items():
         rewind.take_over(query, found, settings)
     # What a copy of a job had begun is decided only now.
-    written = dict(_written(saved, settings, kafka))
+    written = {} if is_moved else dict(_written(saved, settings, kafka))
     for query, one in saved.queries.items():
         copy = savepoints.store_of(saved.name, settings) / folder_of(query)
-        none = rewind.Written(0, "", {}, one.offsets)
-        rewind.put_back(query, one, copy, written.get(query, none), settings)
+        rewind.put_back(query, one, copy, written.get(query) or rewind.unwritten(query, one, settings), settings)
     for job, offsets in saved.groups.items():
-        if not any(kafka.committed(settings.query_of(job), offsets).values()):
+        if is_moved or not any(kafka.committed(settings.query_of(job), offsets).values()):
             rewind.commit_group(settings, job, offsets)
 
 
-def _in_this_log(saved: ChainSavepoint, topics: TopicMap, kafka: Log) -> ChainSavepoint:
-    """The savepoint with the offsets that it has in this log, which may be a mirror's on another cluster."""
-    marks = [*saved.landmarks, *(mark for one in saved.queries.values() for mark in one.landmarks)]
-    places = {mark.place for mark in marks}
-    savepoints.check_there(saved.name, places, kafka)
-    if not landmarks.displaced(kafka, marks, topics):
-        return saved
+def _landmarks(saved: ChainSavepoint) -> list[Landmark]:
+    return [*saved.landmarks, *(mark for one in saved.queries.values() for mark in one.landmarks)]
+
+
+def _is_of_another_log(saved: ChainSavepoint, topics: TopicMap, kafka: Log) -> bool:
+    """Whether it was taken on another cluster, or before topics were made anew.
+
+    In a mirror the offsets, too, may be the same by chance.
+    """
+    marks = _landmarks(saved)
+    savepoints.check_there(saved.name, {mark.place for mark in marks}, kafka)
+    is_same = kafka.identities(saved.identities) == saved.identities
+    return not is_same or bool(landmarks.displaced(kafka, marks, topics))
+
+
+def _in_this_log(saved: ChainSavepoint, kafka: Log) -> ChainSavepoint:
+    """The savepoint with the offsets that it has in this log, which is a mirror's on another cluster."""
+    whose = f"savepoint {saved.name!r}"
     for query, one in saved.queries.items():
         if one.shared:  # its sources stand at offsets of their own, and the savepoint has one of them
-            raise UserError(
-                f"savepoint {saved.name!r}: {query} reads {one.shared[0]} twice, and can't go to another log"
-            )
-    found = landmarks.relocated(kafka, marks, saved.name)
-    log.info("another log, in which the savepoint's records were found", savepoint=saved.name, places=len(places))
+            raise UserError(f"{whose}: {query} reads {one.shared[0]} twice, and can't go to another log")
+    found = landmarks.relocated(kafka, _landmarks(saved), whose)
+    log.info("another log, in which the savepoint's records were found", savepoint=saved.name, places=len(found))
 
     def moved(offsets: StoredOffsets) -> StoredOffsets:
-        return landmarks.moved(offsets, found, saved.name)
+        return landmarks.moved(offsets, found, whose)
 
     queries = {
         query: one.model_copy(update={"offsets": moved(one.offsets), "landmarks": ()})

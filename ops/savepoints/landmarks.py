@@ -43,6 +43,10 @@ class Landmark(BaseModel):
         """Whether a record is the same, wherever it stands."""
         return message.timestamp()[1] == self.timestamp_ms and _digest(message) == self.sha256
 
+    def is_same_record(self, other: "Landmark") -> bool:
+        """Whether another landmark is the same record, wherever both stand."""
+        return (self.timestamp_ms, self.sha256) == (other.timestamp_ms, other.sha256)
+
 
 def take(kafka: Log, offsets: Iterable[Offsets]) -> tuple[Landmark, ...]:
     """The landmarks of all these offsets, in their order; none of those that no record is before."""
@@ -87,15 +91,15 @@ def displaced(kafka: Log, landmarks: Iterable[Landmark], topics: TopicMap) -> li
     return [mark for position, mark in held.items() if is_displaced(mark, found.get(position))]
 
 
-def relocated(kafka: Log, landmarks: Iterable[Landmark], name: str) -> dict[Position, int]:
-    """The offset in the present log of each position that has a landmark.
+def relocated(kafka: Log, landmarks: Iterable[Landmark], whose: str) -> dict[Position, int]:
+    """The offset in the present log of each position that has a landmark; `whose` positions they are, an error says.
 
     Raises UserError if the record of one isn't there, or is there more than once.
     """
-    return {(mark.place, mark.position): _found(kafka, mark, name) for mark in landmarks}
+    return {(mark.place, mark.position): _found(kafka, mark, whose) for mark in landmarks}
 
 
-def _found(kafka: Log, mark: Landmark, name: str) -> int:
+def _found(kafka: Log, mark: Landmark, whose: str) -> int:
     begin = kafka.at([mark.topic], mark.timestamp_ms).get(mark.place)
     matches, is_last = list[int](), True
     for message in _records(kafka, mark, begin):
@@ -104,11 +108,11 @@ def _found(kafka: Log, mark: Landmark, name: str) -> int:
         is_last = bool(matches) and message.offset() == matches[-1]
         if message.timestamp()[1] > mark.timestamp_ms + ALIKE_MILLI:
             break
-    where = f"savepoint {name!r}: the record before offset {mark.position} of {mark.topic}/{mark.partition}"
+    where = f"{whose}: the record before offset {mark.position} of {mark.topic}/{mark.partition}"
     if not matches:
         raise UserError(f"{where} is not on {kafka.bootstrap}: has it been mirrored so far? Or is it another log?")
     if len(matches) > 1:
-        raise UserError(f"{where} is on {kafka.bootstrap} {len(matches)} times: take another savepoint")
+        raise UserError(f"{where} is on {kafka.bootstrap} {len(matches)} times; take another one")
     # Behind the last record there are markers of transactions, and nothing to read.
     return kafka.ends([mark.topic])[mark.place] if is_last else matches[0] + 1
 
@@ -119,20 +123,20 @@ def _records(kafka: Log, mark: Landmark, begin: int | None) -> Iterator[Message]
     return read_topic(kafka.bootstrap, mark.topic, begin={mark.place: begin}, partitions=[mark.partition])
 
 
-def moved(offsets: Offsets, found: Mapping[Position, int], name: str) -> Offsets:
+def moved(offsets: Offsets, found: Mapping[Position, int], whose: str) -> Offsets:
     """Offsets in the log that `found` is of. One that nothing was before stays 0.
 
     Raises UserError if an offset has no landmark.
     """
-    return {place: _moved(place, offset, found, name) for place, offset in offsets.items()}
+    return {place: _moved(place, offset, found, whose) for place, offset in offsets.items()}
 
 
-def _moved(place: Partition, offset: int, found: Mapping[Position, int], name: str) -> int:
+def _moved(place: Partition, offset: int, found: Mapping[Position, int], whose: str) -> int:
     if (place, offset) in found:
         return found[place, offset]
     if offset == 0:
         return 0
     raise UserError(
-        f"savepoint {name!r}: nothing was left before offset {offset} of {place[0]}/{place[1]} when it was taken, so "
+        f"{whose}: nothing was left before offset {offset} of {place[0]}/{place[1]} when it was taken, so "
         "that the place can't be found in another log; take another one"
     )

@@ -74,6 +74,16 @@ def written_by(query: str, topics: Iterable[str], settings: Settings, log: Log, 
     return Written(done, last.run, {slot: marker.tasks for slot, marker in slots.items()}, offsets)
 
 
+def unwritten(query: str, saved: Savepoint, settings: Settings) -> Written:
+    """Of a query that has written nothing since its savepoint, in the slots that any of its tasks has a marker in.
+
+    Where a chain is moved back to a cluster, the markers of its former stay are still there.
+    """
+    tasks = tasks_of(settings, settings.query_of(query), "")
+    left = {slot: marker.tasks for slot, marker in read_markers(tasks, list_slots(tasks), "read_committed").items()}
+    return Written(0, "", left | {marker.slot: marker.tasks for marker in saved.markers}, saved.offsets)
+
+
 def _bound(tasks: ProgressSettings, run: str, places: Iterable[Partition]) -> Offsets:
     """The offsets that were noted when the checkpoint `run` was put in place."""
     wanted = [TopicPartition(*place) for place in places]

@@ -82,6 +82,7 @@ class ChainSavepoint(BaseModel):
     groups: dict[str, StoredOffsets]  # jobs that keep nothing but the offsets of their group -> these
     ends: StoredOffsets  # of the topics that one job alone writes: where its savepoint's last batch ended
     landmarks: tuple[Landmark, ...] = ()  # of the groups and these ends; an earlier version took none
+    identities: dict[str, str] = {}  # of the topics; an earlier version didn't ask for them
     files: dict[str, Listed]
 
     @property

@@ -5,6 +5,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
+from connectors.kafka.admin import apply, connect, delete
 from connectors.kafka.offsets import TAIL, Log
 from tests.waiting import until
 
@@ -75,3 +76,16 @@ def test_many_partitions_take_no_longer_than_a_few(kafka, servers, topics, writt
     kafka.last_before(ends.items())
     assert len(ends) > 30
     assert time.monotonic() - began < 10
+
+
+def test_a_topic_that_is_made_anew_is_another_one(servers, topics, kafka):
+    both = [topics["alerts"].name, topics["incidents"].name]
+    before = kafka.identities([*both, "no.such.topic"])
+    assert before.keys() == set(both)
+    client = connect(servers.bootstrap)
+    delete(client, both[:1])
+    until(lambda: both[0] not in client.list_topics(timeout=10).topics, 30, "it is still there")
+    apply(client, [topics["alerts"]])
+    after = kafka.identities(both)
+    assert after[both[0]] != before[both[0]]
+    assert after[both[1]] == before[both[1]]

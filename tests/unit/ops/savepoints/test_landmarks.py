@@ -110,34 +110,34 @@ def test_where_compaction_took_the_record_it_says_nothing():
 def test_in_another_log_it_is_found_by_its_record(mirror, there):
     log, marks = mirror(*records(*there)), taken(2, 4)
     assert landmarks.displaced(log, marks, TOPICS)
-    found = landmarks.relocated(log, marks, "sp")
+    found = landmarks.relocated(log, marks, "savepoint 'sp'")
     assert found == {(PLACE, 2): there[1] + 1, (PLACE, 4): there[3] + 1}
-    assert landmarks.moved({PLACE: 4}, found, "sp") == {PLACE: there[3] + 1}
+    assert landmarks.moved({PLACE: 4}, found, "savepoint 'sp'") == {PLACE: there[3] + 1}
 
 
 def test_behind_the_last_record_is_the_end_whatever_markers_are_there(mirror):
-    assert landmarks.relocated(mirror(*records(0, 2, 4, 6, 8), end=10), taken(5), "sp") == {(PLACE, 5): 10}
+    assert landmarks.relocated(mirror(*records(0, 2, 4, 6, 8), end=10), taken(5), "savepoint 'sp'") == {(PLACE, 5): 10}
 
 
 def test_a_record_that_was_not_mirrored_yet_is_missed(mirror):
     log = mirror(*records(0, 2, 4))
     with pytest.raises(UserError, match=r"before offset 5 of telemetry\.lines/0 is not on there:9092: has it"):
-        landmarks.relocated(log, taken(5), "sp")
+        landmarks.relocated(log, taken(5), "savepoint 'sp'")
 
 
 def test_the_same_time_alone_is_not_the_same_record(mirror):
     other = [Record(one.at, one.time, one.value() + b"!", one.name) for one in records(0, 2, 4, 6, 8)]
     with pytest.raises(UserError, match="is not on there:9092"):
-        landmarks.relocated(mirror(*other), taken(3), "sp")
+        landmarks.relocated(mirror(*other), taken(3), "savepoint 'sp'")
 
 
 def test_records_that_cannot_be_told_apart_are_refused(mirror):
     twice = [Record(0, 1000, b"1", b"vm"), Record(1, 1000, b"1", b"vm"), Record(2, 2000, b"2", b"vm")]
     with pytest.raises(UserError, match="is on there:9092 2 times"):
-        landmarks.relocated(mirror(*twice), taken(2), "sp")
+        landmarks.relocated(mirror(*twice), taken(2), "savepoint 'sp'")
 
 
 def test_an_offset_without_a_landmark_is_refused_unless_it_is_the_first():
-    assert landmarks.moved({PLACE: 0}, {}, "sp") == {PLACE: 0}
+    assert landmarks.moved({PLACE: 0}, {}, "savepoint 'sp'") == {PLACE: 0}
     with pytest.raises(UserError, match=r"nothing was left before offset 7 of telemetry\.lines/0"):
-        landmarks.moved({PLACE: 7}, {}, "sp")
+        landmarks.moved({PLACE: 7}, {}, "savepoint 'sp'")

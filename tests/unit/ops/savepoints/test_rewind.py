@@ -1,10 +1,11 @@
 import pytest
 
+from connectors.kafka.markers import Marker
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.savepoints import rewind
 from ops.savepoints.rewind import Written
-from ops.savepoints.saved import Savepoint
+from ops.savepoints.saved import SavedMarker, Savepoint
 from ops.savepoints.store import Store
 
 ENTRY = 'v2\n{}\nlines:{"telemetry.lines":{"0":%d,"1":%d}}\nretry_lines:{"events.retry":{"0":7}}'
@@ -63,6 +64,21 @@ def test_a_fold_starts_from_its_state_and_knows_what_is_written(settings, commit
         ("sink.progress", 1): (8, marker % (run, 2)),
     }
     assert committed_at(committed["kappa.live.detector.driver.sink"]) == {("sink.progress", 0): (8, marker % (run, 1))}
+
+
+def test_the_markers_of_a_former_stay_on_the_cluster_are_all_replaced(settings, committed, monkeypatch):
+    markers = (SavedMarker(slot=0, done=8, tasks=1), SavedMarker(slot=2, done=8, tasks=1))
+    saved = savepoint("detector", {("statistics", 0): 40}).model_copy(update={"markers": markers})
+    copy = copied(settings, "metadata", "commits/7")
+    copy.write("offsets/7", b'v2\n{}\nread:{"statistics":{"0":35}}')
+    left = {0: Marker(5, "former", 4), 3: Marker(5, "former", 4)}
+    monkeypatch.setattr(rewind, "list_slots", lambda tasks: range(4))
+    monkeypatch.setattr(rewind, "read_markers", lambda tasks, slots, isolation: left)
+    rewind.put_back("detector", saved, copy, rewind.unwritten("detector", saved, settings), settings)
+    replaced = committed_at(committed["kappa.live.detector.sink"])
+    assert {slot: done for (_, slot), (done, _) in replaced.items()} == {0: 8, 2: 8, 3: 8}
+    assert not any("former" in metadata for _, metadata in replaced.values())
+    assert committed_at(committed["kappa.live.detector.written"]).keys() == {("statistics", 0)}
 
 
 def test_a_job_without_state_starts_where_it_was(settings, committed):
