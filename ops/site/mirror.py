@@ -66,12 +66,15 @@ class Mirror:
     tasks: int = 4
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(SITE, self.site) or self.site == CENTRE:
-            raise UserError(
-                f"site {self.site!r}: use up to 31 lower-case letters, digits and hyphens, and not {CENTRE!r}"
-            )
+        check_site(self.site)
         if {*self.source.split(",")} & {*self.target.split(",")}:
             raise UserError(f"--to {self.target}: are brokers of the site itself; give those of the centre")
+
+
+def check_site(name: str) -> None:
+    """Raises UserError if it can't be a site's name."""
+    if not re.fullmatch(SITE, name) or name == CENTRE:
+        raise UserError(f"site {name!r}: use up to 31 lower-case letters, digits and hyphens, and not {CENTRE!r}")
 
 
 def mirrored(topics: TopicMap) -> list[Topic]:

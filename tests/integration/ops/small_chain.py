@@ -79,7 +79,8 @@ class SmallChain:
     def create_topics(self) -> None:
         """Those of the formats that the cloud sends, with its clock, so that minutes pass in seconds."""
         declared = yaml.safe_load(DEFAULT_MAP.read_text())
-        declared["telemetry"]["timestamp"] = declared["topics"]["inventory"]["timestamp"] = "CreateTime"
+        for place in (declared["telemetry"], declared["topics"]["inventory"], declared["topics"]["notifications"]):
+            place["timestamp"] = "CreateTime"
         declared["defaults"]["partitions"] = 2
         sent = {"telemetry.otlp.metrics", "telemetry.otlp.logs", "detector.control"}
         declared["topics"] = {

@@ -1,10 +1,16 @@
+import json
+
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from infra.contract.topics import load_topics
 from infra.errors import UserError
+from jobs.runtime.settings import Settings
+from ops.savepoints.saved import ChainSavepoint
+from ops.site import cli
 from ops.site.cli import app
+from ops.site.failover import Failover
 from ops.site.mirror import mirrored
 
 runner = CliRunner()
@@ -63,3 +69,47 @@ def test_another_map_has_other_topics(tmp_path):
 def test_the_sites_own_brokers_are_refused():
     error = runner.invoke(app, ["mirror", "dc1", "--from", "a:1", "--to", "a:1"]).exception
     assert isinstance(error, UserError) and str(error).startswith("--to a:1: are brokers of the site itself")
+
+
+@pytest.fixture
+def saved(monkeypatch, tmp_path):
+    """A savepoint of all jobs; what is asked of the failover is in the list, and it is told as done."""
+    saved = ChainSavepoint(
+        name="move", generation="live", taken="", jobs=("enrichment", "detector"), queries={}, groups={}, ends={},
+        files={},
+    )  # fmt: skip
+    asked = []
+
+    def failover(*positional, without, patience, tell):
+        asked.append((*positional, without, patience))
+        tell(3)
+        return Failover(saved.jobs, ("billing",), ("dc1", "dc2"))
+
+    monkeypatch.setattr(cli, "load_storage_settings", lambda: Settings(home=tmp_path))
+    monkeypatch.setattr(cli.savepoints, "read", lambda name, settings: saved)
+    monkeypatch.setattr(cli, "failover", failover)
+    return saved, asked
+
+
+FAILOVER = ["failover", "move", "--from", "kafka.east:9092", "--back", "west"]
+
+
+def test_a_failover_says_what_went_over_and_what_is_left_to_do(saved):
+    told = runner.invoke(app, FAILOVER, catch_exceptions=False).stderr
+    assert "enrichment, detector of live go on from move" in told and "readers: billing; mirrors: dc1, dc2" in told
+    assert "now end the mirror that led here" in told
+
+
+def test_a_failover_can_be_read_by_programs(saved):
+    _, asked = saved
+    options = ["--without", "a", "--without", "b", "--patience", "90s", "--json"]
+    done = json.loads(runner.invoke(app, [*FAILOVER, *options], catch_exceptions=False).stdout)
+    assert done == {"jobs": ["enrichment", "detector"], "readers": ["billing"], "mirrors": ["dc1", "dc2"]}
+    (savepoint, source, back, _, without, patience) = asked[0]
+    assert (savepoint.name, source, back, without, patience) == ("move", "kafka.east:9092", "west", ["a", "b"], 90)
+
+
+def test_a_name_that_no_mirror_can_have_is_refused(saved):
+    error = runner.invoke(app, [*FAILOVER[:-1], "centre"]).exception
+    assert isinstance(error, UserError) and str(error).startswith("site 'centre': use up to 31 lower-case letters")
+    assert not saved[1]
