@@ -81,7 +81,7 @@ def move_here(
     without: Annotated[
         list[str] | None, typer.Option(help="A consumer group that isn't carried over. May be repeated.")
     ] = None,
-    patience: Annotated[str, typer.Option(help="How long the mirror is waited for.")] = "10m",
+    patience: Annotated[str, typer.Option(help="How long the mirror is waited for.")] = "15m",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Go on at this cluster, to which a mirror brings everything of the former centre, and which its jobs have left.

@@ -17,7 +17,7 @@ from ops.replay.registry import Registry
 from ops.savepoints import chain
 from ops.savepoints.saved import ChainSavepoint
 from ops.site import mirror_positions, readers
-from ops.site.drained import Drain
+from ops.site.drain import Drain
 from ops.site.mirror import everything
 
 

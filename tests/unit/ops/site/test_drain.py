@@ -6,8 +6,8 @@ import pytest
 from infra.contract.topics import load_topics
 from infra.errors import UserError
 from ops.savepoints.landmarks import Landmark
-from ops.site import drained
-from ops.site.drained import Drain
+from ops.site import drain as module
+from ops.site.drain import Drain
 
 TELEMETRY, INVENTORY = load_topics()["telemetry.lines"], load_topics()["inventory"]
 NOW_MS = int(time.time() * 1000)
@@ -43,11 +43,11 @@ def clusters(monkeypatch):
             for (topic, number), (at, value) in kafka.last.items()
         ]
 
-    monkeypatch.setattr(drained.landmarks, "take", take)
+    monkeypatch.setattr(module.landmarks, "take", take)
     clock = {"message.timestamp.type": "CreateTime"}
-    monkeypatch.setattr(drained, "latest_offsets", lambda admin, ends: dict(ends))
-    monkeypatch.setattr(drained, "read_limits", lambda _, names: SimpleNamespace(topics=dict.fromkeys(names, clock)))
-    monkeypatch.setattr(drained, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "latest_offsets", lambda admin, ends: dict(ends))
+    monkeypatch.setattr(module, "read_limits", lambda _, names: SimpleNamespace(topics=dict.fromkeys(names, clock)))
+    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.0)
 
 
 def drain(source: Cluster, target: Cluster) -> list[int]:
@@ -98,7 +98,7 @@ def test_who_still_writes_is_named_by_the_topics():
 
 def test_an_open_transaction_beside_them_is_waited_for(monkeypatch):
     behind = {("mm2-offsets.dc1.internal", 0): 10}
-    monkeypatch.setattr(drained, "latest_offsets", lambda admin, ends: {**ends, **behind})
+    monkeypatch.setattr(module, "latest_offsets", lambda admin, ends: {**ends, **behind})
     with pytest.raises(UserError, match=r"still gets records of mm2-offsets.dc1.internal"):
         drain(Cluster("east:1", LAST), Cluster("west:1", LAST))
 
@@ -117,6 +117,6 @@ def test_a_topic_that_is_not_there_is_named():
 
 def test_a_topic_that_gives_records_other_times_is_named(monkeypatch):
     limits = SimpleNamespace(topics={"inventory": {"message.timestamp.type": "LogAppendTime"}})
-    monkeypatch.setattr(drained, "read_limits", lambda admin, names: limits)
+    monkeypatch.setattr(module, "read_limits", lambda admin, names: limits)
     with pytest.raises(UserError, match=r"topic 'inventory': has message\.timestamp\.type=LogAppendTime on west:1, so"):
         drain(Cluster("east:1", LAST), Cluster("west:1", LAST))
