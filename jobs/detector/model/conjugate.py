@@ -48,10 +48,9 @@ class Nig(NamedTuple):
         """Degrees of freedom of the predictive; of autocorrelated windows only the effective number counts."""
         return np.maximum(2.0 * self.alpha * independence, 1.0)
 
-    def score(self, x: Floats, weight: Floats, independence: Floats, floor: Floats) -> Floats:
-        """-ln of the probability of a window mean further from the expected one than `x`."""
-        scale = self.scale(weight, independence, floor)
-        return student_t_score(x - self.mu, scale, self.freedom(independence))
+    def score(self, deviation: Floats, weight: Floats, independence: Floats, floor: Floats) -> Floats:
+        """-ln of the probability of a window mean that deviates more from the expected one, `mu`."""
+        return student_t_score(deviation, self.scale(weight, independence, floor), self.freedom(independence))
 
 
 class GammaPoisson(NamedTuple):

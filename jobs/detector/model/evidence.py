@@ -19,7 +19,9 @@ class Evidence:
     count: Floats  # of log lines; 0 of a metric
     samples: Floats
     weight: Floats  # of the window mean: its samples beside the usual number, at most 1
+    deviation: Floats  # from the usual level, less what is unresolved
     jump: Floats  # since the window before
+    jump_deviation: Floats  # from the usual jump, less what is unresolved
     jump_weight: Floats
     has_past: Bools  # whether there was a window before
     is_long_known: Bools  # whether it has lasted long enough to say what lasts
@@ -28,6 +30,7 @@ class Evidence:
     jumps: Nig
     independence: Floats
     floor: Floats
+    unresolved: Floats  # what a value may deviate as the values of its windows are rounded
     limit: Floats  # of scores: what a change of a nearly constant metric can say at most
     hour: HourPredictive
     level_score: Floats
@@ -40,11 +43,11 @@ class Evidence:
 
     def level_trust(self) -> Floats:
         """The weight of this window in the posteriors of the level: an outlier's influence is bounded."""
-        return self._trust((self.x - self.normal.mu) / self.normal.scale(self.weight, self.independence, self.floor))
+        return self._trust(self.deviation / self.normal.scale(self.weight, self.independence, self.floor))
 
     def step_trust(self) -> Floats:
         """The same in the posterior of the steps."""
-        return self._trust((self.jump - self.jumps.mu) / self.jumps.scale(self.jump_weight, self.whole, self.floor))
+        return self._trust(self.jump_deviation / self.jumps.scale(self.jump_weight, self.whole, self.floor))
 
     def hour_trust(self) -> Floats:
         """The same in the profile of the hours."""

@@ -55,13 +55,25 @@ class Model(Protocol):
         """Keep only these series; they are renumbered, in this order."""
         ...
 
+    def unresolved(self, rows: Ints) -> Floats:
+        """By how much the mean of many windows of each of these series may move without news: values are rounded."""
+        ...
+
     def step(
-        self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float | Floats
+        self,
+        window: int | Ints,
+        rows: Ints,
+        value: Floats,
+        samples: Floats,
+        threshold: float | Floats,
+        *,
+        unresolved: Floats | float = 0.0,
     ) -> Judgement:
         """Judge, then learn, one window of the series `rows`: a metric's mean or a template's count, and its samples.
 
         `window` is the window's number (end time / size), one for all rows or one for each; `threshold` is the score
-        from which a surprise is alerted, one for all rows or one for each.
+        from which a surprise is alerted, one for all rows or one for each; what is `unresolved` of a value surprises
+        nobody.
         """
         ...
 

@@ -130,7 +130,14 @@ class Scales:
             rows, now, numbers = judgement.rows[closed.at], now[closed.at], closed.block
             thresholds = thresholds[closed.at]
             value = np.where(self.is_count(rows), closed.value * blocks.ratio, closed.value)
-            judgement = self.models[at].step(numbers, rows, value, closed.windows, thresholds - THRESHOLD_OFFSETS[at])
+            judgement = self.models[at].step(
+                numbers,
+                rows,
+                value,
+                closed.windows,
+                thresholds - THRESHOLD_OFFSETS[at],
+                unresolved=self.windows.unresolved(rows),
+            )
             judgements.append(self._suppress_during_cooldown(at, judgement, now))
         return judgements
 

@@ -43,7 +43,7 @@ def interval(evidence: Evidence, at: Ints, statistic: Ints) -> tuple[Floats, Flo
     expected = [one.predictive(evidence, at) for one in STATISTICS]
     chosen = [statistic[at] == number for number in range(len(STATISTICS))]
     center, scale, freedom = (np.select(chosen, list(column)) for column in zip(*expected, strict=True))
-    half = stdtrit(freedom, INTERVAL) * scale
+    half = stdtrit(freedom, INTERVAL) * scale + evidence.unresolved[at]
     return center, center - half, center + half
 
 
@@ -65,7 +65,7 @@ def _season(evidence: Evidence, at: Ints) -> Predictive:
 
 
 def _step_score(evidence: Evidence) -> Floats:
-    score = evidence.jumps.score(evidence.jump, evidence.jump_weight, evidence.whole, evidence.floor)
+    score = evidence.jumps.score(evidence.jump_deviation, evidence.jump_weight, evidence.whole, evidence.floor)
     return np.where(evidence.has_past, np.minimum(score, evidence.limit), 0.0)
 
 

@@ -16,15 +16,24 @@ SHRINKAGE = 5.0  # half the windows that an autocorrelation needs to be believed
 
 
 def weigh(
-    state: SeriesState, x: Floats, value: Floats, samples: Floats, window: int | Ints, *, hour: HourPredictive
+    state: SeriesState,
+    x: Floats,
+    value: Floats,
+    samples: Floats,
+    window: int | Ints,
+    *,
+    hour: HourPredictive,
+    unresolved: Floats | float = 0.0,
 ) -> Evidence:
-    """The evidence of one window: `x` is `value` on the model's scale."""
+    """The evidence of one window: `x` is `value` on the model's scale, and `unresolved` is what rounding may move."""
     normal, jumps, is_count = state.normal, state.jumps, state.is_count.astype(bool)
     weight = np.where(is_count, 1.0, np.clip(samples / state.samples, 0.01, 1.0))
     independence = _independence(normal, jumps)
     floor = np.where(is_count, 1.0, 0.5 * state.quantum + 1e-6 * np.abs(normal.mu) + 1e-12)
     limit = _rare_change_limit(state, x)
-    level = np.minimum(normal.score(x, weight, independence, floor), limit)
+    unresolved = np.broadcast_to(unresolved, x.shape)
+    deviation, jump = _resolved(x - normal.mu, unresolved), x - state.last
+    level = np.minimum(normal.score(deviation, weight, independence, floor), limit)
     _join_rates(level, state.rate, value, is_count)
     return Evidence(
         x=x,
@@ -32,7 +41,9 @@ def weigh(
         count=np.where(is_count, value, 0.0),
         samples=samples,
         weight=weight,
-        jump=x - state.last,
+        deviation=deviation,
+        jump=jump,
+        jump_deviation=_resolved(jump - jumps.mu, unresolved),
         # A step over a gap of n windows varies n times as much (random walk).
         jump_weight=weight / np.maximum(window - state.last_window, 1),
         has_past=state.seen > 0,
@@ -42,11 +53,18 @@ def weigh(
         jumps=jumps,
         independence=independence,
         floor=floor,
+        unresolved=unresolved,
         limit=limit,
         hour=hour,
         level_score=level,
         recent_level_score=capped_running_mean(state.sustained, level),
     )
+
+
+def _resolved(deviation: Floats, unresolved: Floats) -> Floats:
+    """What is left of a deviation without so much of it."""
+    found: Floats = deviation - np.clip(deviation, -unresolved, unresolved)
+    return found
 
 
 def _join_rates(level: Floats, rate: GammaPoisson, value: Floats, is_count: Bools) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from jobs.detector.model import rounding
 from jobs.detector.model.anscombe import to_model_scale, to_own_scale
 from jobs.detector.model.arrays import Bools, Columns, Floats, Ints
 from jobs.detector.model.elementary import ln
@@ -76,8 +77,18 @@ class WindowModel:
         """The constructor's `columns`."""
         return self.state.packed()
 
+    def unresolved(self, rows: Ints) -> Floats:
+        return rounding.unresolved(self.state, rows)
+
     def step(
-        self, window: int | Ints, rows: Ints, value: Floats, samples: Floats, threshold: float | Floats
+        self,
+        window: int | Ints,
+        rows: Ints,
+        value: Floats,
+        samples: Floats,
+        threshold: float | Floats,
+        *,
+        unresolved: Floats | float = 0.0,
     ) -> Judgement:
         """Judge, then learn, one window; see Model.step.
 
@@ -89,7 +100,7 @@ class WindowModel:
         start_new(state, x, samples, window)
         hour = hour_of(((np.broadcast_to(window, rows.shape) - 1) * self.settings.window_seconds).astype(np.int64))
         usual = self.season.judge(rows, hour, x)
-        evidence = weigh(state, x, value, samples, window, hour=usual)
+        evidence = weigh(state, x, value, samples, window, hour=usual, unresolved=unresolved)
         raw = [statistic.score(evidence) for statistic in self.statistics]
         score, statistic = self._joined(state, raw)
         before = _scored_before(state, threshold)

@@ -44,7 +44,7 @@ def test_nig_posterior_does_not_depend_on_the_order(xs: list[float]) -> None:
 def test_nig_score_is_the_student_t_predictive(x: float, weight: float) -> None:
     scale = np.sqrt(3.0 / 2.0 * (1 / weight + 1 / 0.5))
     expected = -np.log(2) - stats.t(4.0, 1.0, scale).logsf(1.0 + abs(x - 1.0))
-    assert prior().score(*constant(x, weight, 1.0, 0.0))[0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert prior().score(*constant(x - 1.0, weight, 1.0, 0.0))[0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_forgetting_keeps_what_is_expected_and_widens_what_is_believed() -> None:

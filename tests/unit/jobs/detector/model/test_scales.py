@@ -39,6 +39,25 @@ def test_what_is_too_small_for_a_window_is_alerted_by_the_mean_of_a_block() -> N
     assert 612 < alerts(values)[0][0] < 640
 
 
+def gauge(amplitude: float, windows: int) -> np.ndarray:
+    """About 14.2 of something, with some noise and a slow rhythm."""
+    rhythm = amplitude * np.sin(2 * np.pi * np.arange(windows) / 1440)
+    return 14.2 + rhythm + np.random.default_rng(9).normal(0.0, 0.08, windows)
+
+
+def test_a_gauge_in_whole_numbers_that_drifts_to_the_edge_of_the_next_is_not_alerted() -> None:
+    values = np.round(gauge(0.3, 3 * 1440))
+    assert set(values) == {14.0, 15.0}
+    assert alerts(values) == []
+
+
+@pytest.mark.parametrize("change", [1.5, 2.0])
+def test_a_change_by_more_than_one_is_alerted_by_the_first_block(change: float) -> None:
+    values = gauge(0.25, 2200)
+    values[2000:] += change
+    assert alerts(np.round(values))[0] == (2017, 12)
+
+
 def test_a_change_that_a_window_alerts_is_not_alerted_again_by_its_blocks() -> None:
     values = noise(1500)
     values[600:] += 40.0
