@@ -13,8 +13,17 @@ class Report:
 
     file: Path = Path("build/replay.json")
 
+    @property
+    def proofs(self) -> dict[str, Any]:
+        """Those that the file has."""
+        found: dict[str, Any] = orjson.loads(self.file.read_bytes()) if self.file.exists() else {}
+        return found
+
     def add(self, name: str, **facts: Any) -> None:
         """Note a proof, beside those that the file has already."""
-        proofs = orjson.loads(self.file.read_bytes()) if self.file.exists() else {}
+        self.conclude(**{name: facts})
+
+    def conclude(self, **facts: Any) -> None:
+        """Note what all proofs together come to."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_bytes(orjson.dumps({**proofs, name: facts}, option=orjson.OPT_INDENT_2))
+        self.file.write_bytes(orjson.dumps({**self.proofs, **facts}, option=orjson.OPT_INDENT_2))

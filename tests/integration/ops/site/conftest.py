@@ -1,5 +1,6 @@
 """Two sites and their centre, for all files of tests: they take minutes to fill."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from tests.integration.conftest import free_ports
 from tests.integration.ops.site.mirroring import Arrivals, between, mirror_maker, sent
 from tests.integration.ops.site.two_sites import Sites
 from tests.replay.report import Report
+
+COUNTS = ("lost", "duplicated")  # of all proofs together
+SHOWN = ("same_bytes", "cut_s", "failover_s", "bytes_ratio_edge")
 
 
 @pytest.fixture(scope="session")
@@ -53,5 +57,11 @@ def back(judged: Sites) -> Sites:
 
 
 @pytest.fixture(scope="session")
-def report() -> Report:
-    return Report(Path("build/sites.json"))
+def report(request) -> Iterator[Report]:
+    found = Report(Path("build/sites.json"))
+    yield found
+    proofs = found.proofs.values()
+    facts = {name: value for proof in proofs if isinstance(proof, dict) for name, value in proof.items()}
+    counts = {name: sum(proof.get(name, 0) for proof in proofs if isinstance(proof, dict)) for name in COUNTS}
+    shown = {name: facts[name] for name in SHOWN if name in facts}
+    found.conclude(passed=request.session.testsfailed == 0, **counts, **shown)

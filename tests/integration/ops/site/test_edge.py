@@ -66,7 +66,8 @@ def test_what_that_takes_beside_the_telemetry(judged: Sites, report: Report):
     telemetry = sum(map(_compressed, said.values()))
     found = {topic: _compressed(judged.said("dc1", topic)) for topic in FOUND}
     ratios = {topic: round(size / telemetry, 4) for topic, size in found.items()}
-    report.add("an edge site", telemetry_bytes=telemetry, found_bytes=found, ratios=ratios)
+    facts = {"telemetry_bytes": telemetry, "found_bytes": found, "ratios": ratios}
+    report.add("an edge site", **facts, bytes_ratio_edge=round(sum(found.values()) / telemetry, 4))
     assert 0 < found["novelties"] + found["incidents"] < telemetry / 10
 
 

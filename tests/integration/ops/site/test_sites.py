@@ -26,7 +26,8 @@ def test_a_site_that_is_cut_off_holds_back_nothing_of_another(judged: Sites, rep
     events = each_event(judged.said("dc1", "events"))
     assert_same("events of dc1", events, each_event(judged.said_of("dc1", "events")))
     compared = _same_statistics(judged, "dc1", SECONDS - 3 * LATENESS)
-    report.add("the same bytes", site="dc1", kills=len(KILLS), events=events.total(), statistics=compared)
+    facts = {"site": "dc1", "kills": len(KILLS), "events": events.total(), "statistics": compared}
+    report.add("the same bytes", **facts, same_bytes=True)
 
 
 def test_a_site_that_is_cut_off_is_the_same_up_to_the_cut(judged: Sites):
