@@ -70,13 +70,14 @@ def failover(
     idle_readers()
     mirrors = {topic: site for topic, site in mirror_positions.sites_of(there).items() if site != back}
     Drain(there, here, moved, [*mirrors]).wait(patience, tell)
-    found, ends = idle_readers(), here.ends(names)
+    ends = here.ends(names)
+    places = {reader.group: readers.places_at(here, reader, there) for reader in idle_readers()}
     chain.restore(saved, settings.model_copy(update={"generation": saved.generation}), registry, topics)
-    for reader in found:
-        readers.carry_over(reader, there, here)
+    for group, offsets in places.items():
+        readers.go_on_at(here, group, offsets)
     mirror_positions.carry_over(there, here, mirrors)
     mirror_positions.begin_at(here, there, back, ends)
-    return Failover(saved.jobs, tuple(reader.group for reader in found), tuple(sorted(mirrors.values())))
+    return Failover(saved.jobs, tuple(places), tuple(sorted(mirrors.values())))
 
 
 def _check_clusters(saved: ChainSavepoint, names: Sequence[str], there: Log, here: Log) -> None:

@@ -6,12 +6,11 @@ The groups of the jobs that a savepoint holds are not among them: it has their p
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-import structlog
 from confluent_kafka import ConsumerGroupState
 
 from connectors.kafka.client import open_consumer, topic_partitions
 from connectors.kafka.groups import Groups
-from connectors.kafka.offsets import SECONDS, Log
+from connectors.kafka.offsets import SECONDS, TAIL, Log
 from connectors.kafka.security import client_config
 from infra.contract.offsets import Offsets
 from infra.errors import UserError
@@ -19,8 +18,6 @@ from ops.savepoints import landmarks
 
 _IDLE = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 OWN = "kappa."  # the groups of all generations' jobs begin with it
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -59,19 +56,25 @@ def _states(kafka: Log) -> Mapping[str, ConsumerGroupState]:
     return {one.group_id: one.state for one in listed.valid}
 
 
-def carry_over(reader: Reader, source: Log, target: Log) -> None:
-    """Commit a reader's places at the target.
+def places_at(target: Log, reader: Reader, source: Log) -> Offsets:
+    """Where a reader of the source goes on at the target: at the beginning, if the source has nothing before its place.
 
-    Where retention has left nothing before its place, it goes on at the first record there. Raises UserError if the
-    record before a place isn't there, or can't be told from others.
+    Raises UserError if the record before a place isn't found, or can't be told from others.
     """
     marks = landmarks.take(source, [reader.offsets])
     found = landmarks.relocated(target, marks, f"group {reader.group!r}")
-    starts = target.starts({topic for topic, _ in reader.offsets})
-    if unmarked := [place for place, offset in reader.offsets.items() if offset and (place, offset) not in found]:
-        log.warning(
-            "nothing is left before a reader's places: it goes on at the beginning", group=reader.group, places=unmarked
-        )
-    places = {place: found.get((place, offset), starts[place]) for place, offset in reader.offsets.items()}
-    with open_consumer(client_config(target.bootstrap), reader.group) as consumer:
+    topics = {topic for topic, _ in reader.offsets}
+    first, begin = source.starts(topics), target.starts(topics)
+    for place, offset in reader.offsets.items():
+        if (place, offset) not in found and offset - first[place] > TAIL:
+            raise UserError(
+                f"group {reader.group!r}: no record is found before its offset {offset} of {place[0]}/{place[1]}; let "
+                f"it read on, or leave its place behind: --without {reader.group}"
+            )
+    return {place: found.get((place, offset), begin[place]) for place, offset in reader.offsets.items()}
+
+
+def go_on_at(target: Log, group: str, places: Offsets) -> None:
+    """Commit a reader's places."""
+    with open_consumer(client_config(target.bootstrap), group) as consumer:
         consumer.commit(offsets=topic_partitions(places), asynchronous=False)

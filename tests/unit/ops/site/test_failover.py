@@ -54,7 +54,8 @@ def steps(monkeypatch):
     monkeypatch.setattr(Registry, "read", classmethod(lambda *_: Registry()))
     monkeypatch.setattr(module.readers, "readers_of", readers_of)
     monkeypatch.setattr(module.readers, "check_idle", check_idle)
-    monkeypatch.setattr(module.readers, "carry_over", lambda reader, *_: done.append(f"reader {reader.group}"))
+    monkeypatch.setattr(module.readers, "places_at", lambda target, reader, source: {("novelties", 0): 7})
+    monkeypatch.setattr(module.readers, "go_on_at", lambda target, group, places: done.append(f"reader {group}"))
     monkeypatch.setattr(module.chain, "restore", lambda saved, *_: done.append(f"restored {saved.name}"))
     monkeypatch.setattr(module.mirror_positions, "sites_of", lambda kafka: mirrors)
     monkeypatch.setattr(
@@ -111,3 +112,13 @@ def test_the_former_cluster_must_be_another_one_and_that_of_the_savepoint(steps,
         call(tmp_path, SAVED.model_copy(update={"identities": {"events": "events on south:1"}}))
     assert not steps.done
     assert call(tmp_path, SAVED.model_copy(update={"identities": {"events": "events on east:1"}})).jobs == JOBS
+
+
+def test_a_reader_whose_place_is_not_found_is_refused_before_anything_is_done(steps, tmp_path, monkeypatch):
+    def places_at(target, reader, source):
+        raise UserError("not found")
+
+    monkeypatch.setattr(module.readers, "places_at", places_at)
+    with pytest.raises(UserError, match="not found"):
+        call(tmp_path)
+    assert steps.done == ["drained east:1 to west:1 beside mm2-offsets.dc1.internal"]

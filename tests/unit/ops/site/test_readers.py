@@ -62,10 +62,31 @@ def test_one_that_still_reads_on_either_side_is_named(at_work):
     readers.check_idle([Reader("another", {})], one, other)
 
 
-def test_a_reader_goes_on_behind_the_record_that_it_read_last(monkeypatch, caplog):
+@pytest.fixture
+def mark(monkeypatch):
+    """The only record before a reader's place that is found, with its place at the target."""
     mark = Landmark(topic="novelties", partition=0, position=40, offset=39, timestamp_ms=1, sha256="a")
     monkeypatch.setattr(readers.landmarks, "take", lambda kafka, offsets: (mark,))
     monkeypatch.setattr(readers.landmarks, "relocated", lambda kafka, marks, whose: {(mark.place, 40): 52})
+    return mark
+
+
+def test_a_reader_goes_on_behind_the_record_that_it_read_last(mark):
+    # The source has nothing before its second place: retention took it, or there never was a record.
+    reader = Reader("billing", {PLACES[0]: 40, PLACES[1]: 6})
+    places = readers.places_at(Cluster("west:1", {}), reader, Cluster("east:1", {}))
+    assert places == {PLACES[0]: 52, PLACES[1]: 0}
+
+
+def test_a_place_without_a_record_near_it_is_not_taken_for_the_beginning(mark):
+    reader = Reader("billing", {PLACES[0]: 40, PLACES[1]: 600})
+    with pytest.raises(
+        UserError, match=r"group 'billing': no record is found before its offset 600 of novelties/1; let"
+    ):
+        readers.places_at(Cluster("west:1", {}), reader, Cluster("east:1", {}))
+
+
+def test_its_places_are_committed_for_its_group(monkeypatch):
     committed = dict[str, list]()
 
     @contextmanager
@@ -73,9 +94,5 @@ def test_a_reader_goes_on_behind_the_record_that_it_read_last(monkeypatch, caplo
         yield SimpleNamespace(commit=lambda offsets, asynchronous: committed.setdefault(group, []).extend(offsets))
 
     monkeypatch.setattr(readers, "open_consumer", open_consumer)
-    # Of the second place retention has left no record before it.
-    readers.carry_over(Reader("billing", {PLACES[0]: 40, PLACES[1]: 6}), Cluster("east:1", {}), Cluster("west:1", {}))
-    assert [(one.topic, one.partition, one.offset) for one in committed["billing"]] == [
-        ("novelties", 0, 52),
-        ("novelties", 1, 0),
-    ]
+    readers.go_on_at(Cluster("west:1", {}), "billing", {PLACES[0]: 52})
+    assert [(one.topic, one.partition, one.offset) for one in committed["billing"]] == [("novelties", 0, 52)]
