@@ -77,7 +77,7 @@ class SmallChain:
         return self.home / "truth"
 
     def create_topics(self) -> None:
-        """Those of the formats that the cloud sends, with its clock, so that minutes pass in seconds."""
+        """Those of the formats that the cloud sends, with its clock: minutes pass in seconds, and a mirror keeps it."""
         declared = yaml.safe_load(DEFAULT_MAP.read_text())
         for place in (declared["telemetry"], declared["topics"]["inventory"], declared["topics"]["notifications"]):
             place["timestamp"] = "CreateTime"
