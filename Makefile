@@ -223,6 +223,10 @@ bench-latency: setup ## Measure how late events, statistics and novelties are wi
 bench-scaling: setup ## Measure what an event costs each stage as machines, partitions, cores and windows become more; report in build/scaling.json
 	$(BIN)/python -m tests.bench.chain.scaling $(BENCH_ARGS)
 
+.PHONY: bench-cluster
+bench-cluster: setup ## Measure what Spark's own cluster manager costs beside local[2], and what a second executor gives; report in build/bench-cluster.json
+	$(BIN)/python -m tests.bench.cluster $(BENCH_ARGS)
+
 .PHONY: bench-sink
 bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--rows 500000 --rounds 7"); report in build/sink.json
 	$(BIN)/python -m tests.bench.sink $(BENCH_ARGS)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
@@ -145,17 +145,20 @@ def administering(identities: Identities | None) -> AbstractContextManager[None]
 
 
 class Usage:
-    """CPU time and memory of groups of processes, looked at again and again, as processes come and go."""
+    """CPU time and memory of groups of processes, looked at again and again, as processes come and go.
 
-    def __init__(self, leaders: Mapping[str, int]) -> None:
-        self.leaders = leaders
-        self.peak_megabytes: dict[str, float] = dict.fromkeys(leaders, 0.0)
+    A group is the session of its leader, and those of its helpers.
+    """
+
+    def __init__(self, leaders: Mapping[str, int], helpers: Mapping[str, Sequence[int]] = {}) -> None:
+        self.leaders = {name: (leader, *helpers.get(name, ())) for name, leader in leaders.items()}
+        self.peak_megabytes = dict.fromkeys(leaders, 0.0)
         self._cpu: dict[str, dict[int, float]] = {name: {} for name in leaders}
 
     def look(self) -> dict[str, float]:
         """Take the figures of now; gives each group's CPU seconds since its processes began."""
-        for name, leader in self.leaders.items():
-            family = session_of(leader)
+        for name, leaders in self.leaders.items():
+            family = [process for leader in leaders for process in session_of(leader)]
             self._cpu[name] |= {one.pid: seconds for one in family if (seconds := _cpu_seconds(one)) is not None}
             self.peak_megabytes[name] = max(self.peak_megabytes[name], sum(map(_megabytes, family)))
         return {name: sum(seen.values()) for name, seen in self._cpu.items()}

@@ -160,13 +160,16 @@ def fill(lab: Lab, shape: Shape, rate: int, topic: str) -> int:
     return events
 
 
-def alone(lab: Lab, stage: str, events: int) -> dict[str, float]:
-    """One stage through all records that wait for it: its rate while it is warm, and what it uses."""
+def alone(lab: Lab, stage: str, events: int, helpers: Sequence[int] = ()) -> dict[str, float]:
+    """One stage through all records that wait for it: its rate while it is warm, and what it uses.
+
+    With it works what runs in the sessions of the processes `helpers`.
+    """
     _, waiting = lab.position(stage)
     batches = max(BATCHES, events // (ARCHIVE_BATCH_EVENTS if stage == ARCHIVE else BATCH_EVENTS))
     lab.jobs[stage].extra["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = str(-(-waiting // batches))
     lab.start(stage)
-    usage = Usage(lab.leaders(stage))
+    usage = Usage(lab.leaders(stage), {stage: helpers})
     looks: list[Look] = []
     with Every(USAGE_SECONDS, usage.look):
         until(lambda: _is_drained(lab, stage, usage, looks), DRAIN_SECONDS, f"{stage} is slow")
