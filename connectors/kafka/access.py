@@ -111,7 +111,7 @@ def partitions_of(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
     listed = admin.list_topics(timeout=ANSWER_SECONDS).topics
     found = {name: len(topic.partitions) for name, topic in listed.items() if name in wanted}
     # A topic without a right is left out of a list, as if there were none; asked by its name, the broker says so.
-    for name, answer in _described(admin, sorted(wanted - found.keys())):
+    for name, answer in described(admin, wanted - found.keys()):
         try:
             found[name] = len(answer.result().partitions)
         except KafkaException as error:
@@ -122,8 +122,10 @@ def partitions_of(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _described(admin: AdminClient, names: list[str]) -> Iterable[tuple[str, Future[TopicDescription]]]:
-    return admin.describe_topics(TopicCollection(names), request_timeout=ANSWER_SECONDS).items() if names else ()
+def described(admin: AdminClient, names: Iterable[str]) -> Iterable[tuple[str, Future[TopicDescription]]]:
+    """What the broker says of each of these topics, asked by its name; nothing of none."""
+    wanted = sorted(set(names))
+    return admin.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS).items() if wanted else ()
 
 
 def no_right(place: str, said: str = "") -> str:

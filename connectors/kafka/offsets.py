@@ -9,13 +9,12 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    TopicCollection,
     TopicPartition,
     Uuid,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from connectors.kafka.access import partitions_of
+from connectors.kafka.access import described, partitions_of
 from connectors.kafka.client import READER, fetch_committed, make_admin, open_consumer
 from connectors.kafka.retries import retrying
 from connectors.kafka.security import client_config
@@ -45,9 +44,8 @@ class Log:
 
         None of brokers that don't tell them apart, as those before Kafka 2.8.
         """
-        wanted = TopicCollection(sorted(set(topics)))
         found = {}
-        for name, answer in self.admin.describe_topics(wanted, request_timeout=SECONDS).items():
+        for name, answer in described(self.admin, topics):
             try:
                 found[name] = str(answer.result().topic_id)
             except KafkaException as error:

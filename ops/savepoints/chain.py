@@ -66,7 +66,7 @@ def create(
             groups=groups,
             ends=ends,
             landmarks=landmarks.take(kafka, [*groups.values(), ends]),
-            identities=kafka.identities(topic for saved in queries.values() for topic in saved.topics),
+            identities=kafka.identities(topic for one in queries.values() for topic in one.topics),
             files=archive.listed(store).files,
         )
     except BaseException:
