@@ -12,9 +12,10 @@ JOBS = JobTable(
         Job(
             "enrichment",
             reads=(Topics.TELEMETRY,),
-            beside=("events.retry", "inventory"),
+            beside=("events.retry", "inventory", "lateness"),
             writes=("events", "events.late", "events.rejected"),
             watermarks="events",
+            decides="lateness",
             code="jobs.enrichment.job:TRANSFORM",
             settings="jobs.enrichment.settings:EnrichmentSettings",
             realtime="jobs.enrichment.realtime:run",

@@ -18,7 +18,7 @@ The proof is in docs/explanation/exactly-once.md.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,16 +40,16 @@ from connectors.prepared import Prepared
 
 # What a frame must have. `partition` null: by the key's hash, as Java's clients do. `headers` is Kafka's own form.
 COLUMNS = ("topic", "partition", "key", "value", "timestamp_ms", "headers")
-# Where a row came from: optional; a row of several records has the times of the oldest and the newest of them.
-# WriteSummary.sources says how far each source partition has come.
-SOURCE_COLUMNS = ("source_topic", "source_partition", "source_oldest_ms", "source_newest_ms")
+# Where a row came from: optional; a row of several records has the times of the oldest and the newest of them, and the
+# longest of the delays with which they came. WriteSummary.sources says how far each source partition has come.
+SOURCE_COLUMNS = ("source_topic", "source_partition", "source_oldest_ms", "source_newest_ms", "source_delay_ms")
 # What is to be counted of a row, or null: optional; WriteSummary.rows_by_note has the counts.
 NOTE = "note"
 # What a row comes from, a site for example, or null: optional; WriteSummary.newest_by_origin has the newest times.
 ORIGIN = "origin"
 
 _OPTIONAL = {
-    **dict(zip(SOURCE_COLUMNS, ("string", "int", "long", "long"), strict=True)),
+    **dict(zip(SOURCE_COLUMNS, ("string", "int", "long", "long", "long"), strict=True)),
     NOTE: "string",
     ORIGIN: "string",
 }
@@ -94,7 +94,7 @@ class Span(NamedTuple):
 class WriteSummary:
     """What a micro-batch wrote: rows, tasks that an earlier attempt had done, what was read of source partitions.
 
-    Times are Kafka timestamps in ms.
+    Times are Kafka timestamps in ms. `delays` has by source topic how many rows had each delay, in tenths of a second.
     """
 
     rows_by_topic: dict[str, int]
@@ -102,6 +102,7 @@ class WriteSummary:
     newest_by_origin: dict[str, int]
     skipped_tasks: int
     sources: dict[tuple[str, int], Span]
+    delays: dict[str, Counter[int]] = field(default_factory=dict)
 
 
 class TransactionalSink:
@@ -171,6 +172,7 @@ def _summary(results: list[dict[str, Any]]) -> WriteSummary:
     notes: Counter[str] = Counter()
     origins: dict[str, int] = {}
     sources: dict[tuple[str, int], Span] = {}
+    delays: dict[str, Counter[int]] = defaultdict(Counter)
     for result in results:
         rows.update(result["rows"])
         notes.update(result["notes"])
@@ -179,7 +181,10 @@ def _summary(results: list[dict[str, Any]]) -> WriteSummary:
         for topic, partition, oldest, newest in result["sources"]:
             known = sources.get((topic, partition), Span(oldest, newest))
             sources[topic, partition] = Span(min(oldest, known.oldest), max(newest, known.newest))
-    return WriteSummary(dict(rows), dict(notes), origins, sum(result["skipped"] for result in results), sources)
+        for topic, counts in result["delays"].items():
+            delays[topic].update({int(tenths): count for tenths, count in counts.items()})
+    skipped = sum(result["skipped"] for result in results)
+    return WriteSummary(dict(rows), dict(notes), origins, skipped, sources, dict(delays))
 
 
 def in_order(frame: DataFrame, tasks: int | None = None) -> DataFrame:

@@ -51,6 +51,7 @@ class Job:
         beside: topics that it also reads and that a replay doesn't replay: for look-ups, or with retried dead letters.
         watermarks: the topic for which it writes watermark records by the time of what it read; folds pass on those
             that they read.
+        decides: the topic to which it writes what it decides for all generations.
         settings: `module:class` of its own settings, if it has any.
         state_settings: the settings that its state depends on: a savepoint can only be restored with the same values.
         application: the process in which it runs; its own by default.
@@ -66,6 +67,7 @@ class Job:
     sink: Literal["kafka", "delta", "elasticsearch", "people"] = "kafka"
     beside: tuple[str, ...] = ()
     watermarks: str | None = None
+    decides: str | None = None
     settings: str | None = None
     state_settings: tuple[str, ...] = ()
     application: str = ""

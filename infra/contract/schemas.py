@@ -332,6 +332,12 @@ INVENTORY = _struct(
     valid_to_unix_nano=LongType(),  # absent: until a later record's valid_from
 )
 
+# How late events may be from a Kafka timestamp on.
+LATENESS = _struct(
+    from_unix_milli=LongType(),  # the Kafka timestamp; of two records for one, the later holds
+    lateness_milli=LongType(),  # by how much an event may be older than its record's Kafka timestamp
+)
+
 SCHEMAS: dict[str, StructType] = {
     "events": EVENTS,
     "rejected": REJECTED,
@@ -342,6 +348,7 @@ SCHEMAS: dict[str, StructType] = {
     "alerts": ALERTS,
     "notifications": NOTIFICATIONS,
     "inventory": INVENTORY,
+    "lateness": LATENESS,
 }
 
 # The output of a decoder (connectors/decoders): one row for each batch of one machine in a Kafka record, beside Kafka's

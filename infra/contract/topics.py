@@ -48,6 +48,31 @@ def in_nanoseconds(duration: timedelta) -> int:
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
+class Lateness(BaseModel):
+    """By how much an event may be older than its Kafka timestamp: by `max`, or with `share` by less once it is known
+    that at most this share of a topic's records would come later (infra/contract/lateness.py)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max: Duration
+    share: Annotated[float | None, Field(gt=0, lt=1)] = None
+
+    @property
+    def max_ms(self) -> int:
+        """The most in milliseconds."""
+        return self.max // timedelta(milliseconds=1)
+
+    def __str__(self) -> str:
+        """As the map of topics has it."""
+        most = format_duration(self.max)
+        return most if self.share is None else f"all but {self.share:g}, at most {most}"
+
+
+def _as_lateness(declared: object) -> object:
+    """A duration alone is always waited for."""
+    return declared if isinstance(declared, dict | Lateness) else {"max": declared}
+
+
 class Identity(BaseModel):
     """Which machines a record of a topic may be about: those of its principal, by their names or by the inventory.
 
@@ -101,7 +126,7 @@ class Topic(BaseModel):
     schema_name: Annotated[str | None, Field(alias="schema")] = None
     group: str | None = None
     format: str | None = None
-    lateness: Duration | None = None
+    lateness: Annotated[Lateness | None, BeforeValidator(_as_lateness)] = None
     future: Duration | None = None
     shards: str | None = None
     identity: Identity | None = None

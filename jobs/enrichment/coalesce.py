@@ -25,17 +25,21 @@ class Coalescing(NamedTuple):
 
 
 def coalesced() -> Coalescing:
-    """Fewer rows, of the same events; `last_offset` and `newest` are the greatest offset and timestamp of each.
+    """Fewer rows, of the same events, with the greatest offset, timestamp and delay of each one's records.
 
     Gathered is, within each task, what was decoded to JSON, is in time as a whole and was not sent again.
     """
     is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
     group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
-    whole = {"json": F.coalesce("coalesced", "json"), "newest": F.coalesce("newest", "timestamp")}
+    whole = {
+        "json": F.coalesce("coalesced", "json"),
+        "newest": F.coalesce("newest", "timestamp"),
+        "delay_ms": F.coalesce("longest_ms", "delay_ms"),
+    }
     return Coalescing(
         before=lambda df: df.withColumn("group", group),
         gather=_gathered,
-        after=lambda df: df.withColumns(whole).drop("group", "coalesced"),
+        after=lambda df: df.withColumns(whole).drop("group", "coalesced", "longest_ms"),
     )
 
 

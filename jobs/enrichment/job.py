@@ -49,13 +49,13 @@ def _with_headers(rows: DataFrame) -> DataFrame:
 
 
 def _each_batch(context: Context) -> BatchTransform:
-    """The transform of a micro-batch: decode the rows, and enrich them with the inventory as it is now."""
-    topics = context.topics
+    """The transform of a micro-batch: decode the rows, and enrich them by inventory and lateness as they are now."""
+    topics, lateness = context.topics, context.lateness
     inventory = InventoryTable(context.spark, context.settings.kafka_bootstrap, topics["inventory"].name)
-    assert isinstance(context.own, EnrichmentSettings)
+    assert isinstance(context.own, EnrichmentSettings) and lateness
     decode = BatchDecoder(topics, context.settings.replay.subscribed)
     enrich = enrichment(topics, coalesced, context.own, Prepared)
-    return lambda rows: enrich(decode(rows), inventory.frame())
+    return lambda rows: enrich(decode(rows), inventory.frame(), lateness.catch_up().decisions)
 
 
 TRANSFORM = Transform(_streams, _build, _each_batch)

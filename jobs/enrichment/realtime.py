@@ -70,6 +70,7 @@ def records(context: Context) -> DataFrame:
     facts = read_facts(context.settings.kafka_bootstrap, context.topics["inventory"].name)
     assert isinstance(context.own, EnrichmentSettings)
     enrich = enrichment(context.topics, settings=context.own)
+    # Without decisions on lateness: what runs for ever can't take new ones.
     enriched = enrich(reduce(DataFrame.unionByName, decoded), inventory(context.spark, facts))
     return enriched.select("topic", "key", "value", "headers")
 

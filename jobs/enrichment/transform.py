@@ -7,6 +7,7 @@ Which one depends on the log alone: on the event's own time and the Kafka timest
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import lru_cache
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -15,6 +16,7 @@ from connectors.decoders.columns import TOO_LARGE, event_columns, event_rows
 from connectors.prepared import Step
 from infra.contract.dead_letters import REJECTED_BYTES, REJECTED_NAME
 from infra.contract.inventory import DEPENDS_ON, FACTS
+from infra.contract.lateness import AllowedLateness, Decision
 from infra.contract.schemas import EVENTS
 from infra.contract.topics import Topic, TopicMap
 from infra.contract.versions import version_header
@@ -43,7 +45,17 @@ _REASONS = {
 }
 
 
-Enrichment = Callable[[DataFrame, DataFrame], DataFrame]
+Decisions = tuple[Decision, ...]
+
+
+class Enrichment(Protocol):
+    """From decoded rows, inventory and the decisions on lateness to records addressed for the transactional sink."""
+
+    def __call__(self, decoded: DataFrame, inventory: DataFrame, decisions: Decisions = (), /) -> DataFrame:
+        """Decoded rows have Kafka's columns and schemas.DECODED.
+
+        The inventory has one row a machine: machine, history (see jobs/enrichment/inventory.py).
+        """
 
 
 def enrichment(
@@ -52,35 +64,49 @@ def enrichment(
     settings: EnrichmentSettings | None = None,
     prepare: Callable[[Step], Step] = lambda step: step,
 ) -> Enrichment:
-    """The transform of (decoded rows, inventory) to records addressed for the transactional sink.
+    """The transform of a micro-batch.
 
-    Decoded rows have Kafka's columns and schemas.DECODED; the inventory has one row a machine: machine, history (see
-    jobs/enrichment/inventory.py). `coalesce` says how rows are coalesced into records. The column expressions are built
-    here, once: their thousands of calls to the JVM would cost each micro-batch 0.7 s. `prepare` may have a step planned
-    once, too (`connectors.prepared`).
+    `coalesce` says how rows are coalesced into records. The column expressions are built here, once: their thousands of
+    calls to the JVM would cost each micro-batch 0.7 s. `prepare` may have a step planned once, too
+    (`connectors.prepared`).
     """
     telemetry, limits = topics.telemetry, Limits(settings or EnrichmentSettings())
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
-    lateness = _by_topic({t.name: t.lateness for t in telemetry if t.lateness}).alias("lateness")
     future = _by_topic({t.name: t.future for t in telemetry if t.future}).alias("future")
     split_by_verdict, join_inventory = _split_by_verdict(limits), _join_inventory(telemetry)
     addressed, coalescing = _to_records(topics, limits), coalesce()
     to_records = prepare(lambda rows: addressed(coalescing.after(rows)))
 
     @lru_cache(maxsize=1)
-    def judge_with(inventory: DataFrame) -> Step:
+    def judge_with(inventory: DataFrame, decisions: Decisions) -> Step:
+        lateness = _lateness(AllowedLateness.of(topics, decisions)).alias("lateness")
+
         def judge(decoded: DataFrame) -> DataFrame:
             judged = split_by_verdict(decoded.select("*", received, lateness, future))
             return coalescing.before(join_inventory(judged, inventory))
 
         return prepare(judge)
 
-    return lambda decoded, inventory: to_records(coalescing.gather(judge_with(inventory)(decoded)))
+    def enrich(decoded: DataFrame, inventory: DataFrame, decisions: Decisions = (), /) -> DataFrame:
+        return to_records(coalescing.gather(judge_with(inventory, decisions)(decoded)))
+
+    return enrich
 
 
 def _by_topic(limits: dict[str, timedelta]) -> Column:
     pairs = [F.lit(x) for topic, limit in limits.items() for x in (topic, int(limit.total_seconds() * 1e9))]
     return F.element_at(F.create_map(*pairs), F.col("topic"))
+
+
+def _lateness(allowed: AllowedLateness) -> Column:
+    """What `allowed.at` says of a row's topic and Kafka timestamp, in ns."""
+    most = _by_topic({topic: one.max for topic, one in allowed.by_topic.items()})
+    if not allowed.decisions:
+        return most
+    begins, decided = ([F.lit(one * 1_000_000) for one in column] for column in zip(*allowed.decisions, strict=True))
+    begun = F.size(F.filter(F.array(*begins), lambda begin: begin <= F.unix_millis("timestamp") * 1_000_000))
+    held = F.when(F.col("topic").isin(*allowed.learned), F.get(F.array(*decided), begun - 1))
+    return F.least(most, held)  # which passes over null: before the first decision, and where none holds
 
 
 def _verdict(event: Column, limits: Limits) -> Column:
@@ -131,7 +157,7 @@ def _split_by_verdict(limits: Limits) -> Step:
     )
 
 
-def _join_inventory(telemetry: Iterable[Topic]) -> Enrichment:
+def _join_inventory(telemetry: Iterable[Topic]) -> Callable[[DataFrame, DataFrame], DataFrame]:
     """Add `inventory`: of the facts that were known when the broker received the row, those of its first event's time.
 
     A fact ends where a newer one begins, but only for rows that came after that one: else a replay, which knows of it
@@ -157,6 +183,8 @@ def _join_inventory(telemetry: Iterable[Topic]) -> Enrichment:
     own = own_facts(F.col("resource"))
     named = (F.coalesce(fact[name], own[name]).alias(name) for name in FACTS)
     others = (fact[DEPENDS_ON].alias(DEPENDS_ON), fact["valid_to"].alias("valid_to_unix_nano"))
+    # Of a record that is sent again it would be that of its first arrival.
+    delay = F.when(_is_event() & F.col("retried").isNull(), F.expr("(received - first) div 1000000"))
     facts = F.struct(fact.isNotNull().alias("known"), *named, *others)
     forged = is_forged(telemetry, fact)
     judged = None if forged is None else F.when(_is_event() & forged, FORGED).otherwise(F.col("verdict"))
@@ -164,7 +192,7 @@ def _join_inventory(telemetry: Iterable[Topic]) -> Enrichment:
     def join(df: DataFrame, inventory: DataFrame) -> DataFrame:
         joined = df.withColumn("first", first).join(F.broadcast(inventory), on="machine", how="left")
         checked = joined if judged is None else joined.withColumn("verdict", judged).drop(PRINCIPAL)
-        return checked.withColumn("inventory", facts)
+        return checked.withColumns({"inventory": facts, "delay_ms": delay})
 
     return join
 
@@ -232,6 +260,7 @@ def _addressed(topics: TopicMap, is_rejected: Column, is_huge: Column) -> tuple[
         F.col("partition").alias("source_partition"),
         F.unix_millis("timestamp").alias("source_oldest_ms"),
         F.unix_millis("newest").alias("source_newest_ms"),
+        F.col("delay_ms").alias("source_delay_ms"),
         F.when(is_rejected, F.col("verdict")).when(F.col("cut"), CUT).when(is_unknown, UNKNOWN_MACHINE).alias("note"),
     )
 

@@ -17,10 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from connectors.kafka.sizes import filled_topics, largest_mean_bytes
 from connectors.sinks.kafka import SinkSettings, TransactionalSink, WriteSummary
 from infra.contract.jobs import Job
+from infra.contract.lateness import AllowedLateness
 from infra.contract.topics import Topic, TopicMap
 from jobs.runtime import rehearsal
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.fold import fold_partitions, fold_topic, to_records
+from jobs.runtime.lateness import LatenessFollower
 from jobs.runtime.queryable import Question
 from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings
@@ -38,6 +40,7 @@ class Context:
     topics: TopicMap
     own: BaseSettings | None = None  # of the job's settings class
     filled_streams: int = 1  # of the query's streams, those that have records: they share a batch's bytes
+    lateness: LatenessFollower | None = None  # of a job that reads telemetry
 
     def without_replay(self) -> "Context":
         """The context that reads topics from their beginning: for those that a replay doesn't bound."""
@@ -112,6 +115,7 @@ class Query:
         sink: makes the sink, once the checkpoint has an id.
         each_batch: transforms a micro-batch before it is written; it may use what changes between micro-batches.
         watermarks: the topic for which it writes watermark records.
+        lateness: how late events may be, if it writes watermark records; it decides on that.
         trigger_seconds: the trigger interval.
         sources: the topics of each of its streams by name, if these may change from one start to the next.
         questions: what can be asked of its state while it runs.
@@ -124,6 +128,7 @@ class Query:
     trigger_seconds: float
     each_batch: BatchTransform | None = None
     watermarks: Topic | None = None
+    lateness: AllowedLateness | None = None
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     questions: Sequence[Question] = ()
     rehearsal: Callable[[], DataFrame] | None = None
@@ -182,7 +187,8 @@ class Transform:
         sources = {
             name: read([topic.name for topic in topics]) for name, topics in self.streams(context.topics).items()
         }
-        context = replace(context, filled_streams=self._filled(sources, context.settings))
+        lateness = LatenessFollower(context.settings.kafka_bootstrap, context.topics) if job.watermarks else None
+        context = replace(context, filled_streams=self._filled(sources, context.settings), lateness=lateness)
         return [
             Query(
                 job.name,
@@ -192,6 +198,7 @@ class Transform:
                 context.settings.trigger_seconds,
                 self.each_batch(context),
                 context.topics[job.watermarks] if job.watermarks else None,
+                lateness.allowed if lateness else None,
                 sources,
             )
         ]

@@ -39,6 +39,9 @@ WATERMARK_MARGIN = Gauge(
     "What watermarks leave for the skew of brokers' clocks, by what was measured",
     ("job",),
 )
+ALLOWED_LATENESS = Gauge(
+    "kappa_allowed_lateness_seconds", "By how much events may be late by what was decided last", ("job",)
+)
 EVENT_TIME_LAG = Gauge("kappa_event_time_lag_seconds", "Wall clock minus completed event time", ("job",))
 STATE_ROWS = Gauge("kappa_state_rows", "Rows in the state store; a row is a packed part of a shard", _LABELS)
 STATE_BYTES = Gauge("kappa_state_bytes", "Memory that the state store uses", _LABELS)

@@ -1,6 +1,6 @@
 """Runs a streaming query: its sink writes each micro-batch, then the micro-batch is committed."""
 
-from collections.abc import Mapping
+import time
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -9,20 +9,22 @@ from connectors.kafka.client import make_admin
 from connectors.kafka.offsets import Log, latest_offsets
 from connectors.kafka.security import client_config
 from connectors.kafka.transactions import Row
-from connectors.sinks.kafka import SinkSettings, Span
-from infra.contract.offsets import Offsets, Partition
-from infra.contract.topics import Topic
+from connectors.sinks.kafka import SinkSettings, WriteSummary
+from infra.contract import lateness
+from infra.contract.lateness import Decision
+from infra.contract.offsets import Offsets
 from jobs.runtime import metrics
 from jobs.runtime.checkpoint import Checkpoint
 from jobs.runtime.commits import BatchCommitter
 from jobs.runtime.gate import Gate
 from jobs.runtime.job import Context, Query, Sink
 from jobs.runtime.kill_points import reach
+from jobs.runtime.lateness import LatenessLearner
 from jobs.runtime.rehearsal import rehearse
 from jobs.runtime.scratch import scratch_of_this_process
 from jobs.runtime.settings import Settings
 from jobs.runtime.source_changes import settle_sources
-from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, watermark_records
+from jobs.runtime.watermarks import WatermarkTracker, watermark_records
 
 
 def start_query(query: Query, context: Context, gate: Gate) -> StreamingQuery:
@@ -82,7 +84,7 @@ class BatchWriter:
     def __init__(self, query: Query, context: Context, *, yields: bool) -> None:
         self.query, self.context = query, context
         self.checkpoint = Checkpoint(context.spark, context.settings.checkpoint_of(query.name))
-        self.watermarks = WatermarkWriter(query.job, context, query.watermarks) if query.watermarks else None
+        self.watermarks = WatermarkWriter(query, context) if query.watermarks else None
         identity = sink_settings(query.name, self.checkpoint, context.settings)
         self.committer = BatchCommitter(identity, self.checkpoint.planned, yields=yields)
         self.sink: Sink = query.sink(identity)
@@ -93,7 +95,7 @@ class BatchWriter:
         summary = self.sink.write(self.query.each_batch(frame) if self.query.each_batch else frame, batch_id)
         reach("written")
         end = self.checkpoint.end_offsets(batch_id)
-        watermarks = self.watermarks.after(end, summary.sources) if self.watermarks else ()
+        watermarks = self.watermarks.after(end, summary) if self.watermarks else ()
         self.committer.commit(batch_id, end, watermarks)
         reach("committed")
         metrics.observe_write(self.query.job, summary.rows_by_topic, summary.rows_by_note, summary.skipped_tasks)
@@ -113,23 +115,40 @@ def sink_settings(query: str, checkpoint: Checkpoint, settings: Settings) -> Sin
 
 
 class WatermarkWriter:
-    """Makes the watermark records of a job that reads telemetry, for the topic that it writes."""
+    """Makes the watermark records of a job that reads telemetry, and decides how late events may be from then on."""
 
-    def __init__(self, job: str, context: Context, topic: Topic) -> None:
-        self.job, self.topic = job, topic
+    HEAD_SECONDS = 15.0  # by the clock: who has read further than that must have been told of a decision
+
+    def __init__(self, query: Query, context: Context) -> None:
+        assert query.watermarks and query.lateness
+        self.job, self.topic, self.decisions = query.job, query.watermarks, context.topics[lateness.TOPIC].name
         self.admin = make_admin(client_config(context.settings.kafka_bootstrap))
         self.replay = context.settings.replay
-        self.tracker = WatermarkTracker(lateness_by_topic(context.topics))
+        self.allowed = query.lateness
+        self.tracker = WatermarkTracker(self.allowed)
+        self.learner = LatenessLearner(self.allowed)
 
-    def after(self, end: Offsets, read: Mapping[Partition, Span]) -> list[Row]:
-        """The watermark records after a micro-batch that ends at the offsets `end`; none if the watermark hasn't moved.
-
-        `read` has the Kafka timestamps, ms, of what the micro-batch read of each partition.
-        """
+    def after(self, end: Offsets, summary: WriteSummary) -> list[Row]:
+        """The records that go with a micro-batch that ends at the offsets `end`; none if nothing has moved."""
+        decision = self._decision(summary)
+        if decision:
+            self.allowed.decide([decision])
         latest = latest_offsets(self.admin, end)
-        watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), read)
+        watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), summary.sources)
+        metrics.ALLOWED_LATENESS.labels(self.job).set(self.allowed.latest_ms / 1000)
+        found: list[Row] = []
+        if decision:
+            found = [(self.decisions, 0, decision.key(), decision.value(), decision.from_ms, None)]
         if watermark is None:
-            return []
+            return found
         metrics.observe_watermark(self.job, watermark)
         metrics.WATERMARK_MARGIN.labels(self.job).set(self.tracker.skew.margin_ms / 1000)
-        return watermark_records(self.topic, watermark)
+        return found + watermark_records(self.topic, watermark)
+
+    def _decision(self, summary: WriteSummary) -> Decision | None:
+        """What follows from the delays of a micro-batch; nothing far from the log's end, where others may be ahead."""
+        newest_ms = max((span.newest for span in summary.sources.values()), default=0)
+        self.learner.observe(summary.delays, newest_ms)
+        if abs(time.time() - newest_ms / 1000) > self.HEAD_SECONDS:
+            return None
+        return self.learner.decision(newest_ms)

@@ -46,7 +46,7 @@ def rights_of(job: Job, topics: TopicMap, generation: str) -> frozenset[Right]:
 def _rights(job: Job, topics: TopicMap, generation: str) -> Iterator[Right]:
     own = query_name(generation, job.name)
     reads = {topic.name for topic in (*job.inputs(topics), *(topics[key] for key in job.beside))}
-    writes = {topics[key].name for key in job.writes}
+    writes = {topics[key].name for key in (*job.writes, *filter(None, [job.decides]))}
     if job.uses_spark:
         reads.add(topics[PROGRESS_TOPIC].name)
     yield from (Right("topic", name, READ) for name in reads)

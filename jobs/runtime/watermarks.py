@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from connectors.kafka.reader import read_records
 from connectors.kafka.transactions import Row
 from connectors.sinks.kafka import Span
+from infra.contract.lateness import AllowedLateness
 from infra.contract.offsets import Offsets, Partition
-from infra.contract.topics import Topic, TopicMap
+from infra.contract.topics import Topic
 from infra.contract.watermarks import watermark_of, watermark_value
 
 # The margin, in ms: at first, and at most; and where all records come in the order of their timestamps.
@@ -54,13 +55,13 @@ class Skew:
 class WatermarkTracker:
     """Event-time progress of a job that reads telemetry, from what the log says.
 
-    An event that is older than its Kafka timestamp by more than its topic's lateness doesn't pass enrichment. So a
-    partition that was read up to Kafka time K can bring no event before K - lateness. A partition that was read to its
+    An event that is older than its Kafka timestamp by more than is allowed then doesn't pass enrichment. So a partition
+    that was read up to Kafka time K can bring no event before K - lateness. A partition that was read to its
     end can only bring records stamped after those already read elsewhere, but for the skew: so it doesn't hold the
     others back.
     """
 
-    lateness_ms: Mapping[str, int]  # by topic
+    lateness: AllowedLateness
     newest: dict[Partition, int] = field(default_factory=dict)  # newest Kafka timestamp, ms, by partition
     watermark_ms: int = 0
     skew: Skew = field(default_factory=Skew)
@@ -76,13 +77,13 @@ class WatermarkTracker:
         if not self.newest:
             return None
         # Retried records are older than the watermarks and say so (`retried`): their topic holds nothing back.
-        end = {partition: offset for partition, offset in end.items() if partition[0] in self.lateness_ms}
+        end = {partition: offset for partition, offset in end.items() if partition[0] in self.lateness.by_topic}
         behind = {partition for partition, offset in end.items() if latest[partition] > offset}
         if behind - self.newest.keys():
             return None  # one that has not been seen since the start: nobody knows where it stands
         frontier = max(self.newest.values())
         self._expected = {place: self.newest[place] if place in behind else frontier for place in end}
-        bounds = [expected - self.lateness_ms[topic] for (topic, _), expected in self._expected.items()]
+        bounds = {self.lateness.oldest(topic, expected) for (topic, _), expected in self._expected.items()}
         watermark = min(bounds) - self.skew.margin_ms
         if watermark <= self.watermark_ms:
             return None
@@ -107,8 +108,3 @@ def last_watermarks(bootstrap: str, topic: str, tail: int | None = None) -> dict
     records = read_records(bootstrap, topic, tail)
     found = ((partition, watermark_of(record)) for partition, record in records)
     return {partition: watermark for partition, watermark in found if watermark is not None}
-
-
-def lateness_by_topic(topics: TopicMap) -> dict[str, int]:
-    """Allowed lateness of each telemetry topic in ms."""
-    return {topic.name: int(topic.lateness.total_seconds() * 1000) for topic in topics.telemetry if topic.lateness}

@@ -6,6 +6,8 @@ writer, and the people who use the command line.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from connectors.kafka.client import READER
+from infra.contract import lateness
 from infra.contract.topics import Topic, TopicMap
 from jobs.runtime.rights import (
     ALTER_CONFIGS,
@@ -63,6 +65,8 @@ def principals(
         for topic in topics:
             for writer in _writers(topic):
                 found.setdefault(writer, set()).update(_of_writer(topic))
+        # The simulator tells what must be late: as it is decided.
+        found.setdefault(SIMULATOR, set()).update(_of_simulator(topics))
         found.setdefault(OPERATOR, set()).update(_of_operator(topics))
         found.setdefault(ADMINISTRATOR, set()).update(_of_administrator(topics))
     return {name: _minimal(rights) for name, rights in sorted(found.items()) if trial or name not in TRIALS}
@@ -76,6 +80,11 @@ def _writers(topic: Topic) -> Iterator[str]:
 
 def _of_writer(topic: Topic) -> Iterator[Right]:
     yield Right("topic", topic.name, WRITE)
+
+
+def _of_simulator(topics: TopicMap) -> Iterator[Right]:
+    yield Right("topic", topics[lateness.TOPIC].name, READ)
+    yield Right("group", READER, READ)
 
 
 def _of_operator(topics: TopicMap) -> Iterator[Right]:

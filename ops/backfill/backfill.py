@@ -33,9 +33,10 @@ from jobs.archive.tables import Table, tables
 from jobs.archive.transform import rows as table_rows
 from jobs.runtime.job import BatchTransform, Context, Transform
 from jobs.runtime.job_settings import load_job_settings
+from jobs.runtime.lateness import LatenessFollower
 from jobs.runtime.settings import Settings
 from jobs.runtime.shard_placement import salted
-from jobs.runtime.watermarks import WatermarkTracker, lateness_by_topic, watermark_records
+from jobs.runtime.watermarks import WatermarkTracker, watermark_records
 from jobs.table import JOBS
 from ops.backfill.folds import OUTPUT, Row, ShardFolds, Stage
 from ops.replay.registry import Generation
@@ -100,7 +101,8 @@ class Backfill:
         first, *others = [JOBS[name] for name in generation.jobs if JOBS[name].is_replayable]
         self.transform: Transform = first.implementation()
         own = load_job_settings(first, generation.changes(first.name))
-        self.context = Context(self.spark, self.settings, topics, own)
+        self.lateness = LatenessFollower(settings.kafka_bootstrap, topics)
+        self.context = Context(self.spark, self.settings, topics, own, lateness=self.lateness)
         self.each_batch: BatchTransform = self.transform.each_batch(self.context)
         self.events = topics[first.watermarks or first.writes[0]]
         stages = [Stage.of(job, load_job_settings(job, generation.changes(job.name)), topics) for job in others]
@@ -161,7 +163,7 @@ class Backfill:
         read = enriched.where("source_topic is not null").groupBy("source_topic", "source_partition")
         times = read.agg(F.min("source_oldest_ms"), F.max("source_newest_ms")).collect()
         spans = {(row[0], row[1]): Span(row[2], row[3]) for row in times}
-        tracker = WatermarkTracker(lateness_by_topic(self.topics), dict(before.newest), before.watermark_ms)
+        tracker = WatermarkTracker(self.lateness.allowed, dict(before.newest), before.watermark_ms)
         end, latest = (self.nothing | self.plan.bounds[at] for at in (step + 1, -1))
         return tracker.advance(end, latest, spans), tracker
 

@@ -273,10 +273,10 @@ def _progress() -> Iterator[Callable[[str, str], None]]:
 def _declaration(key: str, topic: Topic) -> dict[str, object]:
     fields = topic.model_dump(by_alias=True, exclude_none=True)
     durations: dict[str, object] = {
-        key: format_duration(fields[key])
-        for key in ("retention", "archive_retention", "lateness", "future")
-        if key in fields
+        key: format_duration(fields[key]) for key in ("retention", "archive_retention", "future") if key in fields
     }
+    if topic.lateness:
+        durations["lateness"] = str(topic.lateness)
     return {**fields, **durations, "written_by": list(topic.written_by) or list(JOBS.writers(key))}
 
 

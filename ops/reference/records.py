@@ -67,11 +67,11 @@ def _about(topic: Topic) -> tuple[str, ...]:
 
 
 def _settings(topic: Topic) -> tuple[str, ...]:
-    durations = [format_duration(value) if value is not None else "" for value in (topic.lateness, topic.future)]
+    future = format_duration(topic.future) if topic.future is not None else ""
     kept = format_duration(topic.retention)
     retention = kept if topic.cleanup == "delete" else f"{kept}, the newest of each key for ever"
     facts = (topic.partitions, retention, topic.cleanup, topic.timestamp, topic.archive)
-    return code(topic.name), *map(str, facts), *durations
+    return code(topic.name), *map(str, facts), str(topic.lateness or ""), future
 
 
 def _comments(source: Source) -> Iterator[tuple[str, tuple[str, dict[str, str]]]]:

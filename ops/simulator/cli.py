@@ -15,11 +15,14 @@ from rich.table import Table
 
 from connectors.kafka.producer import CollectorProducer
 from connectors.shutdown import stop_on_signals
+from infra.contract.topics import load_topics
 from infra.errors import UserError
 from infra.settings import load_settings
+from jobs.runtime import settings as runtime
 from ops.simulator import feed
 from ops.simulator.faults import FORM, KINDS, SECOND, duration, parse
 from ops.simulator.feed import Progress
+from ops.simulator.lateness import DecidedLateness
 from ops.simulator.simulation import Settings, Simulation
 from ops.simulator.truth import WINDOW, Truth
 
@@ -36,6 +39,7 @@ def simulate(
     sites: Annotated[int, typer.Option(help="Sites of the machines.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed and start give the same bytes.")] = 1,
     scrape_interval: Annotated[str, typer.Option(help="Time between two scrapes of a machine.")] = "5s",
+    jitter: Annotated[str, typer.Option(help="How late records usually are at most; most are by far less.")] = "8s",
     length: Annotated[str | None, typer.Option("--duration", help="How long; without it until Ctrl-C.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
     truth: Annotated[Path | None, typer.Option(help="The folder for the truth. [KAPPA_HOME/truth]")] = None,
@@ -67,6 +71,7 @@ def simulate(
         sites=sites,
         seed=seed,
         scrape_interval=duration(scrape_interval, "scrape-interval"),
+        jitter=duration(jitter, "jitter"),
         faults=tuple(parse(spec) for spec in fault or ()),
         format=topic_format,
         topic_prefix=topic_prefix,
@@ -74,9 +79,12 @@ def simulate(
     )
     simulation = Simulation(settings)
     folder = truth or load_settings().home / "truth"
+    # Where topics have other names, or another clock than the broker's, no chain judges what comes.
+    decided = speed == "live" and not topic_prefix
+    lateness = DecidedLateness(bootstrap, load_topics(runtime.load_settings().topics_file)) if decided else None
     stop = stop_on_signals()
     producer = CollectorProducer(bootstrap, simulation.topics(), stop)
-    with Truth(folder, simulation) as record, _screen(simulation, record, hidden=as_json) as show:
+    with Truth(folder, simulation, lateness) as record, _screen(simulation, record, hidden=as_json) as show:
         progress = feed.run(simulation, producer, record, live=speed == "live", stop=stop, report=show)
     if as_json:
         result = {**record.totals.as_dict(), "records": progress.records, "truth": str(folder)}

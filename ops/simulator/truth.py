@@ -12,7 +12,7 @@ numbers of events in all; a malformed record counts as one.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,7 @@ from ops.simulator.simulation import Inventory, Lines, Malformed, Record, Scrape
 
 WINDOW = 10 * SECOND
 GRACE = 60 * SECOND  # how long a window waits for a partition that reports its deliveries behind the others
+NANO_PER_MILLI = 1_000_000
 FILES = ("windows", "faults", "late", "rejected")
 ALL_LINES = "*"
 
@@ -129,12 +130,14 @@ class _Counts:
 class Truth:
     """Writes the truth of a simulation into a folder; a context manager: the files are whole when it ends."""
 
-    def __init__(self, folder: Path, simulation: Simulation) -> None:
+    def __init__(self, folder: Path, simulation: Simulation, lateness: Callable[[str, int], int] | None = None) -> None:
+        """`lateness` gives that of a topic at a Kafka timestamp, in ms; by default it is always the topics' limit."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "totals.json").unlink(missing_ok=True)  # comes last: where it is, the truth is whole
         self.totals = Totals()
         self._folder = folder
         self._simulation = simulation
+        self._lateness = lateness or (lambda *_: simulation.settings.lateness // NANO_PER_MILLI)
         self._files = {name: (folder / f"{name}.jsonl").open("wb") for name in FILES}
         self._numbers: dict[tuple[int, int], _Numbers] = {}  # by window start and machine
         self._counts: dict[tuple[int, int], _Counts] = {}
@@ -158,7 +161,7 @@ class Truth:
 
     def delivered(self, record: Record, timestamp_ms: int) -> None:
         """Record that Kafka has a record, with the timestamp that Kafka gave it, which decides what is late."""
-        now = timestamp_ms * 1_000_000
+        now = timestamp_ms * NANO_PER_MILLI
         self._begin_faults(now)
         match record.content:
             case Scrape():
@@ -194,7 +197,8 @@ class Truth:
     def _judge(self, record: Record, kind: str, times: Times, identities: Hashes, now: int) -> NDArray[np.bool_]:
         """Which of the record's events are accepted; the others are counted and written down."""
         settings = self._simulation.settings
-        future, late = times - now > settings.future, now - times > settings.lateness
+        lateness = self._lateness(record.topic, now // NANO_PER_MILLI) * NANO_PER_MILLI
+        future, late = times - now > settings.future, now - times > lateness
         accepted = ~(future | late)
         self.totals.accepted += int(accepted.sum())
         if future.any():

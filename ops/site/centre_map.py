@@ -6,9 +6,12 @@ from typing import Any
 
 import yaml
 
-from infra.contract.topics import DEFAULT_MAP, Topic, TopicMap, load_topics
+from infra.contract.lateness import TOPIC
+from infra.contract.topics import DEFAULT_MAP, Topic, TopicMap, format_duration, load_topics
 
-HEAD = "# By `kappa site topics`. Of mirrored topics: CreateTime, so that the clock of the site's broker counts.\n"
+HEAD = """# By `kappa site topics`. Of mirrored topics: CreateTime, so that the clock of the site's broker counts; and where
+# its decisions on lateness aren't mirrored, a lateness that is always waited for: nothing is late here alone.
+"""
 
 
 def centre_map(path: Path | None, choose: Callable[[TopicMap], list[Topic]]) -> str:
@@ -17,8 +20,11 @@ def centre_map(path: Path | None, choose: Callable[[TopicMap], list[Topic]]) -> 
     Raises:
         UserError: the file can't be read or used.
     """
-    keys = {topic.name for topic in choose(load_topics(path))}
     declared: dict[str, Any] = yaml.safe_load((path or DEFAULT_MAP).read_text())
-    for name in keys:
-        declared["topics"][name] = {**declared["topics"][name], "timestamp": "CreateTime"}
+    chosen = choose(load_topics(path))
+    follows_decisions = any(topic.name == TOPIC for topic in chosen)
+    for topic in chosen:
+        declared["topics"][topic.name] |= {"timestamp": "CreateTime"}
+        if topic.lateness and not follows_decisions:
+            declared["topics"][topic.name] |= {"lateness": format_duration(topic.lateness.max)}
     return HEAD + yaml.safe_dump(declared, sort_keys=False, width=1000)

@@ -61,7 +61,7 @@ class PeerLab(Lab):
             "group": group,
             "bootstrap": self.broker.address,
             "inventory": self.topics["inventory"].name,
-            "lateness_ms": int(lateness.total_seconds() * 1000),
+            "lateness_ms": lateness.max_ms,
         }
         options = ("--connector", str(connector), "--checkpoints", str(self.home / group))
         return (stage, *options, *(f"{name}={value}" for name, value in values.items()))

@@ -14,7 +14,7 @@ from connectors.sinks.kafka import SinkSettings
 SCHEMA = (
     "topic string, partition int, key string, value string, timestamp_ms long, "
     "headers array<struct<key: string, value: binary>>, "
-    "source_topic string, source_partition int, source_oldest_ms long, source_newest_ms long, "
+    "source_topic string, source_partition int, source_oldest_ms long, source_newest_ms long, source_delay_ms long, "
     "note string, origin string"
 )
 
@@ -57,6 +57,7 @@ class Scene:
             "source_partition": number % 3,
             "source_oldest_ms": 4_000 + number,
             "source_newest_ms": 5_000 + number,
+            "source_delay_ms": number * 10 - 5 if number < 30 else None,
             "note": "fifth" if number % 5 == 0 else None,
             "origin": f"site-{number % 2}" if number < 50 else None,
         }

@@ -37,6 +37,7 @@ def test_records_are_readable_once_with_key_time_and_headers(scene):
     assert summary.newest_by_origin == {"site-0": 1_000_000, "site-1": 999_999}
     assert summary.skipped_tasks == 0
     assert summary.sources == {("in", 0): (4_000, 5_099), ("in", 1): (4_001, 5_097), ("in", 2): (4_002, 5_098)}
+    assert summary.delays == {"in": {0: 1, 1: 10, 2: 10, 3: 9}}  # of -5, 5 to 95, 105 to 195, 205 to 285 ms
 
 
 def test_a_key_keeps_its_partition_and_its_order_of_time(scene):

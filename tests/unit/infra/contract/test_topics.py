@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.contract.schemas import SCHEMAS
-from infra.contract.topics import Topic, format_duration, load_topics, parse_duration
+from infra.contract.topics import Lateness, Topic, format_duration, load_topics, parse_duration
 from infra.errors import UserError
 
 MAP = {
@@ -48,7 +48,7 @@ def load(tmp_path):
 def test_a_topic_takes_its_own_value_then_the_groups_then_the_default(load):
     topics = load()
     assert topics["telemetry.a"].timestamp == "LogAppendTime"
-    assert topics["telemetry.a"].lateness == timedelta(seconds=20)
+    assert topics["telemetry.a"].lateness == Lateness(max=timedelta(seconds=20))
     assert topics["telemetry.a"].retention == timedelta(days=7)
     assert topics["statistics"].config == {
         "cleanup.policy": "delete",

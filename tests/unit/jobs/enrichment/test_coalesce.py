@@ -74,6 +74,7 @@ def test_a_machines_single_events_become_one_record(run):
     # The record has the time of its first source, as latency is counted from there; event time moves with the newest.
     assert (row.timestamp_ms, row.source_oldest_ms) == (NOW // 1_000_000, NOW // 1_000_000)
     assert row.source_newest_ms == NOW // 1_000_000 + 2_000
+    assert row.source_delay_ms == 1_000  # of the second and of the third scrape, whose event is a second later
     assert record["events"] == {
         "time_unix_nano": [NOW, NOW, NOW + NANO],
         "value": [1, 2, 3],

@@ -9,6 +9,7 @@ from pyspark.sql import types as T
 
 from infra.contract.columnar import event_columns, to_rows
 from infra.contract.dead_letters import REJECTED_BYTES, REJECTED_NAME
+from infra.contract.lateness import AllowedLateness, Decision
 from infra.contract.schemas import DECODED, EVENT
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA, parse_fact
@@ -80,10 +81,10 @@ def frames(spark, batches, facts=()):
 def run(spark):
     """Enrich decoded batches; the records by topic, as parsed JSON, with what Kafka would carry beside it."""
 
-    def enriched(*batches, facts=(), **limits):
+    def enriched(*batches, facts=(), decisions=(), **limits):
         found: dict[str, list] = {}
         enrich = enrichment(load_topics(), settings=EnrichmentSettings(**limits))
-        for row in enrich(*frames(spark, batches, facts)).collect():
+        for row in enrich(*frames(spark, batches, facts), decisions).collect():
             found.setdefault(row.topic, []).append((row, json.loads(row.value)))
         return found
 
@@ -124,6 +125,27 @@ def test_a_good_batch_becomes_one_record_of_its_machine(run):
     }
     assert list(record)[-1] == "events"
     assert list(record["events"]) == [name for name in EVENT.names if name in record["events"]]
+
+
+def test_how_late_an_event_may_be_is_what_was_decided_for_its_records_kafka_timestamp(run):
+    """To the millisecond, as AllowedLateness.at says it, too."""
+    decisions = (Decision(NOW // 1_000_000 - 1, 9_000), Decision(NOW // 1_000_000, 2_000))
+    ages, before = (2.0, 2.001, 8.0), {"timestamp": RECEIVED - timedelta(milliseconds=1)}
+    batches = [batch(point(NOW - round(age * NANO))) for age in ages]
+    found = run(*batches, *(one | before for one in batches), decisions=decisions)
+    allowed = AllowedLateness.of(load_topics(), decisions)
+    assert [allowed.at(TOPIC, NOW // 1_000_000 - back) for back in (0, 1, 2)] == [2_000, 9_000, 20_000]
+    delays = {topic: sorted(row.source_delay_ms for row, _ in rows) for topic, rows in found.items()}
+    assert delays == {"events": [1_999, 2_000, 2_000, 7_999], "events.late": [2_001, 8_000]}
+
+
+def test_the_delay_of_a_record_is_that_of_its_oldest_event_and_of_none_that_is_rejected_or_sent_again(run):
+    late, old = point(NOW - 60 * NANO), point(NOW - 3 * NANO)
+    found = run(
+        batch(point(), old), batch(late), rendered(point(), old), batch(old) | {"retried": True}, batch(point(0))
+    )
+    delays = {topic: [row.source_delay_ms for row, _ in rows] for topic, rows in found.items()}
+    assert delays == {"events": [3_000, 3_000, None], "events.late": [60_000], "events.rejected": [None]}
 
 
 @pytest.mark.parametrize(

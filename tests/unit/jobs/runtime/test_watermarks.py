@@ -1,13 +1,14 @@
 """Watermarks: what they promise, by cases and in simulated logs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.sinks.kafka import Span
-from infra.contract.topics import load_topics
+from infra.contract.lateness import AllowedLateness, Decision
+from infra.contract.topics import Lateness, load_topics
 from jobs.runtime.watermarks import (
     ENOUGH,
     LARGEST_MARGIN_MS,
@@ -15,7 +16,6 @@ from jobs.runtime.watermarks import (
     REMEMBERED_MS,
     Skew,
     WatermarkTracker,
-    lateness_by_topic,
     watermark_records,
 )
 
@@ -24,7 +24,12 @@ A, B = ("metrics", 0), ("metrics", 1)
 
 
 def watermark_tracker():
-    return WatermarkTracker({"metrics": LATENESS, "logs": 5_000})
+    return WatermarkTracker(allowed())
+
+
+def allowed(*decisions):
+    """What is learned of metrics; logs always have 5 s."""
+    return AllowedLateness({"metrics": Lateness(max="20s", share=0.01), "logs": Lateness(max="5s")}, decisions)
 
 
 def watermark_at(timestamp, lateness=LATENESS):
@@ -80,6 +85,20 @@ def test_each_topic_has_its_own_lateness():
     assert watermark_tracker().advance(
         {A: 9, logs: 1}, {A: 9, logs: 1}, at({A: 100_000, logs: 100_000})
     ) == watermark_at(100_000)
+
+
+def test_a_shorter_lateness_holds_from_its_beginning_on():
+    one = WatermarkTracker(allowed(Decision(130_000, 2_000)))
+    assert one.advance({A: 10}, {A: 10}, at({A: 129_999})) == watermark_at(129_999)
+    assert one.advance({A: 11}, {A: 11}, at({A: 130_000})) == watermark_at(130_000, lateness=2_000)
+
+
+def test_a_longer_lateness_holds_the_watermark_before_it_begins():
+    """What comes from its beginning on may be older than the newest watermark would otherwise be."""
+    one = WatermarkTracker(allowed(Decision(0, 2_000), Decision(130_000, 12_000)))
+    assert one.advance({A: 10}, {A: 10}, at({A: 119_000})) == watermark_at(119_000, lateness=2_000)
+    assert one.advance({A: 11}, {A: 11}, at({A: 125_000})) == watermark_at(130_000, lateness=12_000)
+    assert one.advance({A: 12}, {A: 12}, at({A: 131_000})) == watermark_at(131_000, lateness=12_000)
 
 
 def test_an_earlier_record_does_not_take_a_watermark_back():
@@ -139,6 +158,7 @@ class Step:
     appended: list[tuple[int, int, int]]
     reads: list[int]
     appended_meanwhile: list[tuple[int, int, int]]
+    decided: tuple[int, int] | None = None  # when it begins, in ms after the newest record, and how late events may be
 
 
 PARTITIONS = 3
@@ -146,15 +166,25 @@ appends = st.lists(
     st.tuples(st.integers(0, PARTITIONS - 1), st.integers(0, 30_000), st.integers(0, LATENESS)), max_size=6
 )
 steps = st.lists(
-    st.builds(Step, appends, st.lists(st.integers(0, 5), min_size=PARTITIONS, max_size=PARTITIONS), appends),
+    st.builds(
+        Step,
+        appends,
+        st.lists(st.integers(0, 5), min_size=PARTITIONS, max_size=PARTITIONS),
+        appends,
+        st.none() | st.tuples(st.integers(LATENESS, 60_000), st.integers(0, LATENESS)),
+    ),
     max_size=12,
 )
 
 
 class Log:
-    """Partitions of one broker: (Kafka timestamp, event time) in ms, stamped by one clock as they are appended."""
+    """Partitions of one broker: (Kafka timestamp, event time) in ms, stamped by one clock as they are appended.
+
+    Events are as late as is allowed, or less: others don't pass enrichment.
+    """
 
     def __init__(self):
+        self.allowed = allowed()
         self.now = 1_000_000
         self.partitions = [[] for _ in range(PARTITIONS)]
         self.read = [0] * PARTITIONS
@@ -162,7 +192,7 @@ class Log:
     def append(self, records):
         for partition, pause, delay in records:
             self.now += pause
-            self.partitions[partition].append((self.now, self.now - delay))
+            self.partitions[partition].append((self.now, self.now - min(delay, self.allowed.at("metrics", self.now))))
 
     def take(self, counts):
         """Read on; the batch's records by partition."""
@@ -183,6 +213,11 @@ class Log:
 
 def run_step(log, ticking, step):
     log.append(step.appended)
+    if step.decided:
+        begin, lateness = step.decided
+        decision = Decision(log.now + begin, lateness)
+        log.allowed.decide([decision])
+        ticking.lateness.decide([decision])
     batch = log.take(step.reads)
     end = log.ends(log.read)
     log.append(step.appended_meanwhile)
@@ -196,7 +231,7 @@ def test_no_event_older_than_a_watermark_follows_it_and_watermarks_rise(steps, l
     log, ticking, last = Log(), watermark_tracker(), 0
     for number, step in enumerate(steps):
         if restarted and number == len(steps) // 2:
-            ticking, last = watermark_tracker(), 0
+            ticking, last = WatermarkTracker(allowed(*log.allowed.decisions)), 0
         watermark = run_step(log, ticking, step)
         if watermark is not None:
             assert watermark > last
@@ -213,7 +248,7 @@ def test_no_event_older_than_a_watermark_follows_it_and_watermarks_rise(steps, l
 def test_a_log_that_is_read_to_its_end_brings_the_watermark_to_its_end(steps):
     log, ticking = Log(), watermark_tracker()
     for step in steps:
-        run_step(log, ticking, step)
+        run_step(log, ticking, replace(step, decided=None))
     run_step(log, ticking, Step([(0, 1, 0)], [10**6] * PARTITIONS, []))
     assert ticking.watermark_ms == watermark_at(log.now)
 
@@ -225,8 +260,3 @@ def test_watermark_records_go_to_every_partition_in_nanoseconds():
     for _, _, key, value, timestamp, headers in records:
         assert (key, timestamp, headers) == (None, 1_760_000_000_123, None)
         assert orjson.loads(value) == {"watermark_unix_nano": 1_760_000_000_123_000_000}
-
-
-def test_every_telemetry_topic_has_a_lateness():
-    topics = load_topics()
-    assert lateness_by_topic(topics) == {t.name: int(t.lateness.total_seconds()) * 1000 for t in topics if t.format}

@@ -74,7 +74,7 @@ def test_list_prints_the_map_of_a_generation():
     rows = {row["name"]: row for row in json.loads(result.stdout)}
     assert rows["events.v2"]["schema"] == "events"
     assert rows["events.v2"]["retention"] == "7d"
-    assert rows["telemetry.syslog"]["lateness"] == "20s"
+    assert rows["telemetry.syslog"]["lateness"] == "all but 0.0001, at most 20s"
 
 
 def test_describe_compares_what_a_generation_is_planned_with(monkeypatch):

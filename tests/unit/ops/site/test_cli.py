@@ -4,7 +4,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from infra.contract.topics import load_topics
+from infra.contract.topics import Lateness, load_topics
 from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.savepoints.saved import ChainSavepoint
@@ -21,16 +21,18 @@ def test_the_centres_map_keeps_the_sites_times_and_all_else(tmp_path):
     path.write_text(runner.invoke(app, ["topics"], catch_exceptions=False).stdout)
     site, centre = load_topics(), load_topics(path)
     names = {topic.name for topic in mirrored(site)}
-    assert {topic.name for topic in site if topic.timestamp == "LogAppendTime"} - names == {"notifications"}
+    assert {topic.name for topic in site if topic.timestamp == "LogAppendTime"} - names == {"lateness", "notifications"}
     for topic in site:
-        expected = topic.model_copy(update={"timestamp": "CreateTime"}) if topic.name in names else topic
-        assert centre[topic.name] == expected
+        lateness = topic.lateness and Lateness(max=topic.lateness.max)  # always waited for
+        mirrored_one = topic.model_copy(update={"timestamp": "CreateTime", "lateness": lateness})
+        assert centre[topic.name] == (mirrored_one if topic.name in names else topic)
 
 
 def test_a_chain_that_moves_keeps_all_times(tmp_path):
     path = tmp_path / "there.yaml"
     path.write_text(runner.invoke(app, ["topics", "--all"], catch_exceptions=False).stdout)
-    assert {topic.timestamp for topic in load_topics(path)} == {"CreateTime"}
+    site, there = load_topics(), load_topics(path)
+    assert [*there] == [topic.model_copy(update={"timestamp": "CreateTime"}) for topic in site]
     arguments = ["mirror", "old", "--from", "a:1", "--to", "b:1", "--all"]
     assert "novelties," in runner.invoke(app, arguments, catch_exceptions=False).stdout
 

@@ -37,9 +37,10 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
 
   private static final int RECORD_BYTES = 1_000_000; // a record is at most so large, unless a single scrape is larger
+  private static final int ADDED = 4; // columns
   private static final long HELD_BYTES = 32_000_000; // a task that holds more completes all its records
 
-  private final int group, fields, json, offset, timestamp;
+  private final int group, fields, json, offset, timestamp, delay;
 
   Coalescer(StructType schema) {
     group = schema.fieldIndex("group");
@@ -47,14 +48,15 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
     json = schema.fieldIndex("json");
     offset = schema.fieldIndex("offset");
     timestamp = schema.fieldIndex("timestamp");
+    delay = schema.fieldIndex("delay_ms");
   }
 
   /**
    * The rows of `frame`, with those of a group as one row; a row whose `group` is null stays as it is.
    *
-   * <p>The one row is the group's first, with three more columns: `coalesced` is the `json` of all of them,
-   * `last_offset` and `newest` are their greatest `offset` and `timestamp`. The three are null for a row that stayed
-   * alone.
+   * <p>The one row is the group's first, with four more columns: `coalesced` is the `json` of all of them,
+   * `last_offset`, `newest` and `longest_ms` are their greatest `offset`, `timestamp` and `delay_ms`. The four are null
+   * for a row that stayed alone.
    */
   public static Dataset<Row> coalesced(Dataset<?> frame) {
     StructType schema = frame.schema();
@@ -64,7 +66,8 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
         schema
             .add("coalesced", DataTypes.StringType)
             .add("last_offset", DataTypes.LongType)
-            .add("newest", DataTypes.TimestampType);
+            .add("newest", DataTypes.TimestampType)
+            .add("longest_ms", DataTypes.LongType);
     return frame.sparkSession().internalCreateDataFrame(rows.rdd(), wider, false);
   }
 
@@ -79,7 +82,7 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
     private final Map<Labels, Labels> known = new HashMap<>();
     private final Queue<Group> complete = new ArrayDeque<>();
     private final JoinedRow joined = new JoinedRow();
-    private final InternalRow alone = new GenericInternalRow(3);
+    private final InternalRow alone = new GenericInternalRow(ADDED);
     private InternalRow next;
     private long held;
 
@@ -134,7 +137,7 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
         groups.put(key.copy(), found);
         held += ((UnsafeRow) row).getSizeInBytes() + key.getSizeInBytes();
       }
-      found.add(scrape, labels, row.getLong(offset), row.getLong(timestamp));
+      found.add(scrape, labels, row.getLong(offset), row.getLong(timestamp), row.getLong(delay));
       held += scrape.bytes();
       if (held > HELD_BYTES) {
         completeAll();
@@ -168,7 +171,7 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
     private final List<Labels> labels = new ArrayList<>(); // one entry for each scrape
     private final Set<Labels> distinct = new LinkedHashSet<>();
     private int bytes;
-    private long lastOffset, newest;
+    private long lastOffset, newest, longest;
 
     Group(InternalRow first) {
       this.first = first;
@@ -178,18 +181,20 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
       return bytes + scrape.bytes() + (distinct.contains(itsLabels) ? 0 : itsLabels.bytes());
     }
 
-    void add(Scrape scrape, Labels itsLabels, long offset, long timestamp) {
+    void add(Scrape scrape, Labels itsLabels, long offset, long timestamp, long delay) {
       bytes = bytesWith(scrape, itsLabels);
       scrape.appendTo(times, values);
       labels.add(itsLabels);
       distinct.add(itsLabels);
       lastOffset = Math.max(lastOffset, offset);
       newest = Math.max(newest, timestamp);
+      longest = Math.max(longest, delay);
     }
 
     /** The columns that `coalesced` adds. */
     InternalRow addedColumns() {
-      return new GenericInternalRow(labels.size() == 1 ? new Object[3] : new Object[] {text(), lastOffset, newest});
+      return new GenericInternalRow(
+          labels.size() == 1 ? new Object[ADDED] : new Object[] {text(), lastOffset, newest, longest});
     }
 
     private UTF8String text() {

@@ -79,7 +79,8 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
    * Write the rows of `frame` (the columns of kafka.py's `in_order`) as batch `batch`.
    *
    * @return what each task did: JSON with `skipped`, `rows` by topic, `notes` by text, `newest` timestamp in ms by origin,
-   *     `sources` as (topic, partition, oldest and newest timestamp in ms)
+   *     `sources` as (topic, partition, oldest and newest timestamp in ms), `delays` by source topic: how many rows had
+   *     each, in tenths of a second
    */
   public static List<String> write(Dataset<?> frame, Settings settings, long batch, int tasks) {
     QueryExecution execution = frame.queryExecution();
@@ -144,7 +145,7 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   private static final class Column {
     static final int TOPIC = 0, PARTITION = 1, KEY = 2, VALUE = 3, TIMESTAMP = 4, HEADERS = 5;
     static final int SOURCE_TOPIC = 6, SOURCE_PARTITION = 7, SOURCE_OLDEST = 8, SOURCE_NEWEST = 9;
-    static final int NOTE = 10, ORIGIN = 11;
+    static final int SOURCE_DELAY = 10, NOTE = 11, ORIGIN = 12;
   }
 
   /** How far this slot has come: `done` batches, the last of them for the checkpoint `run`, in `tasks` tasks. */
@@ -277,11 +278,13 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
   /** What went through a task: rows by topic and by note, the times of each origin and of each source partition. */
   private static final class Seen {
     private static final Span[] NONE = {};
+    private static final long TENTH_MS = 100, LONGEST_TENTHS = 36_000; // an hour: a longer delay counts as that
 
     private final Map<UTF8String, long[]> rows = new HashMap<>();
     private final Map<UTF8String, long[]> notes = new HashMap<>();
     private final Map<UTF8String, long[]> newest = new HashMap<>(); // by origin
     private final Map<UTF8String, Span[]> sources = new HashMap<>(); // by partition; null where nothing was read
+    private final Map<UTF8String, Map<Long, Integer>> delays = new HashMap<>();
 
     void note(InternalRow row) {
       known(rows, row.getUTF8String(Column.TOPIC), 0)[0]++;
@@ -299,6 +302,9 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
             row.getInt(Column.SOURCE_PARTITION),
             row.getLong(Column.SOURCE_OLDEST),
             row.getLong(Column.SOURCE_NEWEST));
+        if (!row.isNullAt(Column.SOURCE_DELAY)) {
+          noteDelay(row.getUTF8String(Column.SOURCE_TOPIC), row.getLong(Column.SOURCE_DELAY));
+        }
       }
     }
 
@@ -323,6 +329,16 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
         known[partition] = new Span();
       }
       known[partition].add(oldest, newest);
+    }
+
+    private void noteDelay(UTF8String topic, long delayMs) {
+      Map<Long, Integer> known = delays.get(topic);
+      if (known == null) {
+        known = new HashMap<>();
+        delays.put(topic.clone(), known);
+      }
+      long tenths = (Math.max(0, delayMs) + TENTH_MS - 1) / TENTH_MS;
+      known.merge(Math.min(tenths, LONGEST_TENTHS), 1, Integer::sum);
     }
 
     /** Timestamps from the oldest to the newest, in ms. */
@@ -353,6 +369,12 @@ public final class KafkaTask implements Function2<Integer, Iterator<InternalRow>
                 found.addArray().add(topic.toString()).add(partition).add(span.oldest).add(span.newest);
               }
             }
+          });
+      ObjectNode late = result.putObject("delays");
+      delays.forEach(
+          (topic, counts) -> {
+            ObjectNode object = late.putObject(topic.toString());
+            counts.forEach((tenths, count) -> object.put(tenths.toString(), count));
           });
       return JSON.writeValueAsString(result);
     }
