@@ -9,8 +9,8 @@ import yaml
 from infra.contract.lateness import TOPIC
 from infra.contract.topics import DEFAULT_MAP, Topic, TopicMap, format_duration, load_topics
 
-HEAD = """# By `kappa site topics`. Of mirrored topics: CreateTime, so that the clock of the site's broker counts; and where
-# its decisions on lateness aren't mirrored, a lateness that is always waited for: nothing is late here alone.
+HEAD = """# By `kappa site topics`. Of mirrored topics: CreateTime, so that the clock of the site's broker counts; and
+# where its decisions on lateness are not mirrored, one that is always waited for: nothing is late here alone.
 """
 
 
