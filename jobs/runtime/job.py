@@ -30,6 +30,10 @@ from jobs.runtime.shard_state import Opener
 
 log = structlog.get_logger()
 
+# A micro-batch reads what is there. After it, the consumer asks for what comes next, and by default the broker answers
+# half a second later: until then, it would answer nothing else on that connection, such as where a partition ends.
+_AT_ONCE: Mapping[str, str | int] = {"kafka.fetch.max.wait.ms": 10}
+
 
 @dataclass(frozen=True)
 class Context:
@@ -61,7 +65,7 @@ class Context:
         """
         settings, replay = self.settings, self.settings.replay
         names = replay.subscribed([topic.name for topic in topics])
-        limit = {"maxOffsetsPerTrigger": self._batch_records(names, seconds)} if bounded else {}
+        limit = {**_AT_ONCE, "maxOffsetsPerTrigger": self._batch_records(names, seconds)} if bounded else {}
         rows = (
             self.spark.readStream.format("kafka")
             .name(source)
