@@ -7,6 +7,7 @@ from infra.contract.jobs import Job, load
 from infra.contract.topics import LIVE, TopicMap, load_topics
 from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.preflight import check_limits, check_rights, check_surroundings, reach_broker
+from jobs.runtime.priority import give_way
 from jobs.runtime.rights import Right, rights_of
 from jobs.runtime.runner import PlannedJob, run_application
 from jobs.runtime.settings import Settings
@@ -31,6 +32,8 @@ def run(application: str, settings: Settings, stop: threading.Event) -> None:
     wanted = [name for name in names if application in (ALL, JOBS[name].runs_in)]
     if not wanted:
         wanted = [_asked_for(application, settings, registry)]
+    if all(JOBS[name].is_background for name in wanted):
+        give_way()
     planned = [plan_job(JOBS[name], settings, registry) for name in wanted]
     topics = registry.topics(settings.generation, declared)
     for one in planned:

@@ -86,6 +86,11 @@ class Job:
         return self.sink in ("kafka", "delta")
 
     @property
+    def is_background(self) -> bool:
+        """Whether nobody waits for it: tables may be minutes behind, while results are wanted in seconds."""
+        return self.sink == "delta"
+
+    @property
     def is_replayable(self) -> bool:
         """Whether a replay can begin with it: it reads the log from any offset, and its output goes back to the log."""
         return self.sink == "kafka"

@@ -33,7 +33,14 @@ def started(monkeypatch):
     monkeypatch.setattr(
         launcher, "run_application", lambda name, jobs, *_: runs.append((name, {one.job.name: one for one in jobs}))
     )
+    monkeypatch.setattr(launcher, "give_way", lambda: runs.append("gives way"))
     return runs
+
+
+@pytest.mark.parametrize("application", ["archive", "enrichment", "all"])
+def test_only_what_nobody_waits_for_gives_way(started, application):
+    run(application)
+    assert ("gives way" in started) == (application == "archive")
 
 
 def run(application, **settings):
