@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-NICENESS = 10
+NICENESS = 5
 # Where the kernel divides cores among sessions first, it is the session that must give way.
 _SESSION = Path("/proc/self/autogroup")
 

@@ -147,7 +147,9 @@ class WatermarkWriter:
 
     def _decision(self, summary: WriteSummary) -> Decision | None:
         """What follows from the delays of a micro-batch; nothing far from the log's end, where others may be ahead."""
-        newest_ms = max((span.newest for span in summary.sources.values()), default=0)
+        if not summary.sources:
+            return None
+        newest_ms = max(span.newest for span in summary.sources.values())
         self.learner.observe(summary.delays, newest_ms)
         if abs(time.time() - newest_ms / 1000) > self.HEAD_SECONDS:
             return None

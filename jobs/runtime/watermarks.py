@@ -56,9 +56,8 @@ class WatermarkTracker:
     """Event-time progress of a job that reads telemetry, from what the log says.
 
     An event that is older than its Kafka timestamp by more than is allowed then doesn't pass enrichment. So a partition
-    that was read up to Kafka time K can bring no event before K - lateness. A partition that was read to its
-    end can only bring records stamped after those already read elsewhere, but for the skew: so it doesn't hold the
-    others back.
+    that was read up to Kafka time K can bring no event before K - lateness. A partition that was read to its end can
+    only bring records stamped after those already read elsewhere, but for the skew: so it doesn't hold the others back.
     """
 
     lateness: AllowedLateness
@@ -83,8 +82,10 @@ class WatermarkTracker:
             return None  # one that has not been seen since the start: nobody knows where it stands
         frontier = max(self.newest.values())
         self._expected = {place: self.newest[place] if place in behind else frontier for place in end}
-        bounds = {self.lateness.oldest(topic, expected) for (topic, _), expected in self._expected.items()}
-        watermark = min(bounds) - self.skew.margin_ms
+        margin = self.skew.margin_ms
+        watermark = min(
+            self.lateness.oldest(topic, expected - margin) for (topic, _), expected in self._expected.items()
+        )
         if watermark <= self.watermark_ms:
             return None
         self.watermark_ms = watermark

@@ -88,17 +88,19 @@ def test_each_topic_has_its_own_lateness():
 
 
 def test_a_shorter_lateness_holds_from_its_beginning_on():
+    """But for what may still come of before: by so much as is left for the skew."""
     one = WatermarkTracker(allowed(Decision(130_000, 2_000)))
-    assert one.advance({A: 10}, {A: 10}, at({A: 129_999})) == watermark_at(129_999)
-    assert one.advance({A: 11}, {A: 11}, at({A: 130_000})) == watermark_at(130_000, lateness=2_000)
+    last = 130_000 + LARGEST_MARGIN_MS
+    assert one.advance({A: 10}, {A: 10}, at({A: last - 1})) == watermark_at(last - 1)
+    assert one.advance({A: 11}, {A: 11}, at({A: last})) == watermark_at(last, lateness=2_000)
 
 
 def test_a_longer_lateness_holds_the_watermark_before_it_begins():
     """What comes from its beginning on may be older than the newest watermark would otherwise be."""
     one = WatermarkTracker(allowed(Decision(0, 2_000), Decision(130_000, 12_000)))
     assert one.advance({A: 10}, {A: 10}, at({A: 119_000})) == watermark_at(119_000, lateness=2_000)
-    assert one.advance({A: 11}, {A: 11}, at({A: 125_000})) == watermark_at(130_000, lateness=12_000)
-    assert one.advance({A: 12}, {A: 12}, at({A: 131_000})) == watermark_at(131_000, lateness=12_000)
+    assert one.advance({A: 11}, {A: 11}, at({A: 129_000})) == 130_000 - 12_000
+    assert one.advance({A: 12}, {A: 12}, at({A: 136_000})) == watermark_at(136_000, lateness=12_000)
 
 
 def test_an_earlier_record_does_not_take_a_watermark_back():
