@@ -25,7 +25,7 @@ class DecidedLateness:
         if time.monotonic() > self._looked + LOOK_SECONDS:
             try:
                 self._follower.catch_up()
-                self._looked = time.monotonic()
-            except KafkaException as error:  # it is asked again for the next record
+            except KafkaException as error:  # it is asked again, in time for a decision that begins later
                 log.warning("decisions on lateness can't be read", error=str(error))
+            self._looked = time.monotonic()
         return self._follower.allowed.at(topic, timestamp_ms)

@@ -10,6 +10,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from jobs.runtime.lateness import LatenessFollower
 from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain.lab import STAGES
 from tests.bench.chain.trial import Shape, trial
@@ -45,9 +46,9 @@ def main(
             measured = trial(lab, shape, rate, TOPICS[form])
             cpu = sum(measured["cpu_seconds_per_million"].values())
             latency = {topic: measured["latency"].get(topic) for topic in TOLD}
-            found.append(
-                {"rate": rate, "form": form, **latency, "cpu_us_per_event": round(cpu, 2), "measured": measured}
-            )
+            allowed = LatenessFollower(lab.broker.address, lab.topics).catch_up()
+            figures = {"lateness_s": allowed.latest_ms / 1000, "cpu_us_per_event": round(cpu, 2), "measured": measured}
+            found.append({"rate": rate, "form": form, **latency, **figures})
             report.write_bytes(orjson.dumps({"rates": found}, option=orjson.OPT_INDENT_2))
             console.print({name: value for name, value in found[-1].items() if name != "measured"})
 
