@@ -6,9 +6,12 @@ from datetime import timedelta
 import orjson
 import pytest
 from confluent_kafka import Producer
+from jsonschema import Draft202012Validator
 
 from connectors.kafka.offsets import Log, missing
+from infra.contract.json_schema import json_schema
 from infra.contract.lateness import Decision
+from infra.contract.schemas import SCHEMAS
 from infra.contract.topics import Lateness
 from jobs.runtime.lateness import ENOUGH, FIRST_MS, NOTICE_MS
 from tests.integration.enrichment import own_map, records_of, running_enrichment, wait_for
@@ -70,6 +73,7 @@ def test_what_is_decided_holds_from_its_time_on_in_each_replay(spark, servers, t
         decided = wait_for(lambda: records_of(bootstrap, topics["lateness"].name))
         begin = now - 1 + NOTICE_MS
         assert decided == [orjson.loads(Decision(begin, 2_000).value())]  # 0.7 s, and half as much again
+        Draft202012Validator(json_schema("lateness", SCHEMAS["lateness"])).validate(decided[0])
         # A second before its time and after it.
         send((begin - 1_000, 1_900), (begin - 1_000, 2_100), (begin + 1_000, 1_901), (begin + 1_000, 2_101))
         read_by(group)
