@@ -25,7 +25,8 @@ class CoalescerTest {
           .add("group", new StructType().add("machine", ANY))
           .add("json", ANY)
           .add("offset", ANY)
-          .add("timestamp", ANY);
+          .add("timestamp", ANY)
+          .add("delay_ms", ANY);
 
   private static UnsafeRow row(String machine, String json, long offset) {
     UnsafeRowWriter row = new UnsafeRowWriter(SCHEMA.size());
@@ -42,6 +43,7 @@ class CoalescerTest {
     row.write(1, UTF8String.fromString(json));
     row.write(2, offset);
     row.write(3, 1_000 * offset);
+    row.write(4, 1_000 - 100 * offset);
     return row.getRow();
   }
 
@@ -49,15 +51,15 @@ class CoalescerTest {
     return "{\"time_unix_nano\":[" + times + "],\"value\":[" + values + "],\"series\":[" + series + "]}";
   }
 
-  /** For each row: its own offset, its coalesced JSON, the last offset and the newest timestamp. */
+  /** For each row: its own offset, its coalesced JSON, the last offset, the newest timestamp and the longest delay. */
   private static List<List<Object>> coalesced(InternalRow... rows) {
     Iterator<InternalRow> found = new Coalescer(SCHEMA).call(List.of(rows).iterator());
     List<List<Object>> all = new ArrayList<>();
     while (found.hasNext()) {
       InternalRow row = found.next();
       List<Object> one = new ArrayList<>(List.of(row.getLong(2)));
-      if (!row.isNullAt(4)) {
-        one.addAll(List.of(row.getUTF8String(4).toString(), row.getLong(5), row.getLong(6)));
+      if (!row.isNullAt(5)) {
+        one.addAll(List.of(row.getUTF8String(5).toString(), row.getLong(6), row.getLong(7), row.getLong(8)));
       }
       all.add(one);
     }
@@ -69,7 +71,7 @@ class CoalescerTest {
     String one = points("1,2", "0.5,6", "\"a\",\"b\""), two = points("3,4", "0.25,7", "\"a\",\"b\"");
     String both =
         "{\"time_unix_nano\":[1,2,3,4],\"value\":[0.5,6,0.25,7],\"labels\":[0,1,0,1],\"series\":[\"a\",\"b\"]}";
-    assertEquals(List.of(List.of(5L, both, 9L, 9_000L)), coalesced(row("vm", one, 5), row("vm", two, 9)));
+    assertEquals(List.of(List.of(5L, both, 9L, 9_000L, 500L)), coalesced(row("vm", one, 5), row("vm", two, 9)));
   }
 
   @Test
@@ -77,10 +79,11 @@ class CoalescerTest {
     String b = points("1", "1", "\"b\""), a = points("2", "2", "\"a\"");
     String both = "{\"time_unix_nano\":[%s],\"value\":[%s],%s\"series\":[\"a\",\"b\"]}";
     assertEquals(
-        List.of(List.of(1L, both.formatted("1,2", "1,2", "\"labels\":[1,0],"), 2L, 2_000L)),
+        List.of(List.of(1L, both.formatted("1,2", "1,2", "\"labels\":[1,0],"), 2L, 2_000L, 900L)),
         coalesced(row("vm", b, 1), row("vm", a, 2)));
     assertEquals(
-        List.of(List.of(1L, both.formatted("2,1", "2,1", ""), 2L, 2_000L)), coalesced(row("vm", a, 1), row("vm", b, 2)));
+        List.of(List.of(1L, both.formatted("2,1", "2,1", ""), 2L, 2_000L, 900L)),
+        coalesced(row("vm", a, 1), row("vm", b, 2)));
   }
 
   @Test
