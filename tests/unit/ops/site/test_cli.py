@@ -21,7 +21,7 @@ def test_the_centres_map_keeps_the_sites_times_and_all_else(tmp_path):
     path.write_text(runner.invoke(app, ["topics"], catch_exceptions=False).stdout)
     site, centre = load_topics(), load_topics(path)
     names = {topic.name for topic in mirrored(site)}
-    assert {topic.name for topic in site if topic.timestamp == "LogAppendTime"} - names == {"lateness", "notifications"}
+    assert {topic.name for topic in site if topic.timestamp == "LogAppendTime"} - names == {"notifications"}
     for topic in site:
         lateness = topic.lateness and Lateness(max=topic.lateness.max)  # always waited for
         mirrored_one = topic.model_copy(update={"timestamp": "CreateTime", "lateness": lateness})
