@@ -6,7 +6,7 @@ with half as much again, becomes a decision for the time to come.
 """
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 
 from connectors.kafka.client import make_admin
@@ -16,15 +16,14 @@ from connectors.kafka.security import client_config
 from infra.contract.lateness import TOPIC, AllowedLateness, Decision
 from infra.contract.offsets import Offsets
 from infra.contract.topics import TopicMap
+from jobs.runtime.last_hour import REMEMBERED_MS, LastHour
 
 TENTH_MS = 100  # delays are counted in tenths of a second
 ENOUGH = 300  # records, before anything is decided
-FIRST_MS = 60_000  # for so long delays are watched before the first decision
-REMEMBERED_MS = 3_600_000  # and for so long before one that shortens what was decided
+FIRST_MS = 60_000  # for so long delays are watched before the first decision; an hour before one that shortens it
 NOTICE_MS = 30_000  # at least, from the newest record that was read to where a decision begins
 PAUSE_MS = 10_000  # of Kafka time, between two looks at what has come
 RESERVE = 1.5  # the next hour isn't the last one
-_STEP_MS = 60_000
 _SHORTEST_MS = 1_000
 
 Delays = Mapping[str, Mapping[int, int]]  # by topic: how many records had each delay, in tenths of a second
@@ -35,7 +34,7 @@ class LatenessLearner:
 
     def __init__(self, allowed: AllowedLateness) -> None:
         self.allowed = allowed
-        self._steps: deque[tuple[int, Counter[tuple[str, int]]]] = deque()
+        self._last_hour = LastHour(Counter[tuple[str, int]])
         self._since_ms: int | None = None  # the Kafka time at which this began
         self._considered_ms = 0
 
@@ -43,14 +42,10 @@ class LatenessLearner:
         """Take the delays of a batch whose newest record has that Kafka timestamp."""
         if self._since_ms is None:
             self._since_ms = newest_ms
-        number = newest_ms // _STEP_MS
-        if not self._steps or self._steps[-1][0] < number:
-            self._steps.append((number, Counter()))
+        counts = self._last_hour.at(newest_ms)
         for topic in delays.keys() & self.allowed.learned.keys():
             most = self.allowed.by_topic[topic].max_ms // TENTH_MS  # what is later than that is late in any case
-            self._steps[-1][1].update({(topic, one): count for one, count in delays[topic].items() if one <= most})
-        while self._steps[0][0] < number - REMEMBERED_MS // _STEP_MS:
-            self._steps.popleft()
+            counts.update({(topic, one): count for one, count in delays[topic].items() if one <= most})
 
     def decision(self, newest_ms: int) -> Decision | None:
         """What is to hold from now on, if that is something else; longer at once, shorter after an hour."""
@@ -68,7 +63,7 @@ class LatenessLearner:
 
     def _wanted_ms(self) -> int | None:
         """What the slowest topic needs, in whole seconds; None while too few records have come to tell."""
-        counts = sum((step for _, step in self._steps), Counter[tuple[str, int]]())
+        counts = sum(self._last_hour, Counter[tuple[str, int]]())
         if counts.total() < ENOUGH:
             return None
         needed = max(

@@ -4,7 +4,6 @@ A *watermark record* in a partition of a derived topic promises that no event ea
 downstream close windows by these records alone, so they decide alike in each replay.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,12 +14,17 @@ from infra.contract.lateness import AllowedLateness
 from infra.contract.offsets import Offsets, Partition
 from infra.contract.topics import Topic
 from infra.contract.watermarks import watermark_of, watermark_value
+from jobs.runtime.last_hour import LastHour
 
 # The margin, in ms: at first, and at most; and where all records come in the order of their timestamps.
 LARGEST_MARGIN_MS, LEAST_MARGIN_MS = 5_000, 500
 ENOUGH = 100  # times that a partition was read on
-REMEMBERED_MS = 3_600_000
-_STEP_MS = 60_000  # for so long only the largest skew is remembered
+
+
+@dataclass
+class _Seen:
+    times: int = 0
+    largest_ms: int = 0
 
 
 class Skew:
@@ -30,24 +34,20 @@ class Skew:
     """
 
     def __init__(self) -> None:
-        self._steps: deque[tuple[int, int, int]] = deque()  # number, times observed, largest skew in ms
+        self._last_hour = LastHour(_Seen)
 
     def observe(self, expected_ms: int, oldest_ms: int) -> None:
         """Take what came of a partition of which records from the Kafka time `expected_ms` on were expected."""
-        number, skew_ms = expected_ms // _STEP_MS, max(0, expected_ms - oldest_ms)
-        times, largest = 0, 0
-        if self._steps and self._steps[-1][0] >= number:
-            number, times, largest = self._steps.pop()
-        self._steps.append((number, times + 1, max(largest, skew_ms)))
-        while self._steps[0][0] < number - REMEMBERED_MS // _STEP_MS:
-            self._steps.popleft()
+        seen = self._last_hour.at(expected_ms)
+        seen.times += 1
+        seen.largest_ms = max(seen.largest_ms, expected_ms - oldest_ms)
 
     @property
     def margin_ms(self) -> int:
         """What a watermark must leave for records that are still to come: twice the largest skew, and a little."""
-        if sum(times for _, times, _ in self._steps) < ENOUGH:
+        if sum(seen.times for seen in self._last_hour) < ENOUGH:
             return LARGEST_MARGIN_MS
-        largest = max(skew for _, _, skew in self._steps)
+        largest = max(seen.largest_ms for seen in self._last_hour)
         return min(LARGEST_MARGIN_MS, LEAST_MARGIN_MS + 2 * largest)
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from infra.contract.lateness import AllowedLateness, Decision
 from infra.contract.topics import Lateness
-from jobs.runtime.lateness import ENOUGH, FIRST_MS, NOTICE_MS, REMEMBERED_MS, LatenessLearner
+from jobs.runtime.last_hour import REMEMBERED_MS
+from jobs.runtime.lateness import ENOUGH, FIRST_MS, NOTICE_MS, LatenessLearner
 
 METRICS, LOGS = "telemetry.metrics", "telemetry.logs"
 START = 1_760_000_000_000

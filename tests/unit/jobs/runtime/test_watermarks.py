@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from connectors.sinks.kafka import Span
 from infra.contract.lateness import AllowedLateness, Decision
 from infra.contract.topics import Lateness, load_topics
+from jobs.runtime.last_hour import REMEMBERED_MS
 from jobs.runtime.watermarks import (
     ENOUGH,
     LARGEST_MARGIN_MS,
     LEAST_MARGIN_MS,
-    REMEMBERED_MS,
     Skew,
     WatermarkTracker,
     watermark_records,
