@@ -135,7 +135,8 @@ class WatermarkWriter:
             self.allowed.decide([decision])
         latest = latest_offsets(self.admin, end)
         watermark = self.tracker.advance(self.replay.original(end), self.replay.original(latest), summary.sources)
-        metrics.ALLOWED_LATENESS.labels(self.job).set(self.allowed.latest_ms / 1000)
+        if self.allowed.learned:
+            metrics.ALLOWED_LATENESS.labels(self.job).set(self.allowed.latest_ms / 1000)
         found: list[Row] = []
         if decision:
             found = [(self.decisions, 0, decision.key(), decision.value(), decision.from_ms, None)]
