@@ -63,7 +63,7 @@ class Lateness(BaseModel):
         return self.max // timedelta(milliseconds=1)
 
     def __str__(self) -> str:
-        """As the map of topics has it."""
+        """As tables show it: a duration alone is always waited for."""
         most = format_duration(self.max)
         return most if self.share is None else f"all but {self.share:g}, at most {most}"
 

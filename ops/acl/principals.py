@@ -36,7 +36,7 @@ COMMANDS = {
     "kappa host": HOST,
 }
 TRIALS = (SIMULATOR,)  # needed where there is no telemetry of one's own
-NOBODY = "runtime"  # as a topic's writer: the topic is never written
+NOBODY = "runtime"  # as a topic's writer: no user but those of the jobs, whose rights say which one writes it
 _ANOTHER = "another"  # any generation but the live one
 
 Rights = dict[str, frozenset[Right]]

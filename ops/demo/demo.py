@@ -39,7 +39,7 @@ FAULTS = (
     "silence:vm-20@+120s/60s",
 )
 SIMULATED_SECONDS = 200
-JITTER = "1s"  # collectors deliver within a second
+SIMULATE = ("simulate", "--json", "--jitter", "1s")  # collectors deliver within a second
 # From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
 SETTLE_SECONDS = 90.0
 NANO = 1_000_000_000
@@ -179,15 +179,13 @@ def start_feeds(demo: Demo) -> None:
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     duration = f"{SIMULATED_SECONDS}s"
     truth = str(demo.truth_folder)
-    feed = ("simulate", "--json", "--jitter", JITTER, "--duration", duration, "--truth", truth, *faults)
-    _start(demo, "simulate", *feed, user=SIMULATOR)
+    _start(demo, "simulate", *SIMULATE, "--duration", duration, "--truth", truth, *faults, user=SIMULATOR)
     _start(demo, "host", "host", user=HOST)
 
 
 def keep_feeding(demo: Demo) -> None:
     """Start a simulated cloud without faults, for after the first one has ended."""
-    feed = ("simulate", "--json", "--jitter", JITTER, "--truth", str(demo.home / "truth-on"))
-    _start(demo, "simulate-on", *feed, user=SIMULATOR)
+    _start(demo, "simulate-on", *SIMULATE, "--truth", str(demo.home / "truth-on"), user=SIMULATOR)
 
 
 def _start(demo: Demo, name: str, *arguments: str, user: str | None, **more: str | None) -> None:
