@@ -60,7 +60,7 @@ class AlarmBudget:
     def note(self, emitted: Iterable[Novelty]) -> None:
         """Raise the thresholds of what was alerted in a window."""
         for novelty in emitted:
-            if novelty["verdict"] != "anomaly" or novelty["phase"] != "start":
+            if novelty["verdict"] not in ("anomaly", "state_change") or novelty["phase"] != "start":
                 continue
             if novelty["kind"] == "machine":
                 self.of_machines = min(self.of_machines + STEP, MOST_ABOVE)

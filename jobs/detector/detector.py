@@ -1,6 +1,7 @@
 """One window of a shard: everybody's records, then the model, then the trackers, in this order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -154,13 +155,23 @@ class Detector:
         self.budget.start_window(window)
         found = self.model.step(window, rows, values, samples, self.budget.thresholds_of_series(rows))
         judgements = [self._reader.in_own_unit(judgement) for judgement in found]
-        emitted: list[Novelty] = []
+        emitted, judgements[0] = self._start_new(judgements[0], known, window)
         busy = self.machine_tracker.in_anomaly()
         for scale, judgement in zip(SCALES, judgements, strict=False):
             emitted += self.series_tracker.judge(judgement, scale, window, busy)
         emitted += self._judge_machines(judgements[0], window)
         self.budget.note(emitted)
-        return emitted + self.new_entity_tracker.judge(judgements[0], known, window, set(self.series_tracker.rows()))
+        return emitted
+
+    def _start_new(self, judgement: Judgement, known: int, window: int) -> tuple[list[Novelty], Judgement]:
+        """Novelties of new series (rows from `known` on), and the judgement without alerts about them."""
+        started = self.new_entity_tracker.judge(judgement, known, window, set(self.series_tracker.rows()))
+        if not started:
+            return [], judgement
+        novelties, rows, scores = zip(*started, strict=True)
+        told = np.concatenate(rows)
+        self.model.start_cooldown(told, np.concatenate(scores), window)
+        return list(novelties), replace(judgement, alert=judgement.alert & ~np.isin(judgement.rows, told))
 
     def _judge_machines(self, judgement: Judgement, window: int) -> list[Novelty]:
         threshold = self.budget.threshold_of_machines(len(self.machines))
@@ -207,7 +218,7 @@ class Detector:
         self.machines.retain(machines)
         row_place = {row: at for at, row in enumerate(rows.tolist())}
         machine_place = {machine: at for at, machine in enumerate(machines.tolist())}
-        for part in (*self._row_trackers, self.overrides):
+        for part in (*self._row_trackers, self.new_entity_tracker, self.overrides):
             part.renumber(row_place)
         self.overrides.renumber_machines(machine_place)
         self.machine_tracker.retain_machines(machine_place)

@@ -45,6 +45,6 @@ class Cooldown(PerRow):
         """These cooldowns begin anew in this window."""
         self.columns["until"][rows] = window + self.windows
 
-    def is_on(self, rows: Ints, window: int) -> Bools:
+    def is_on(self, rows: Ints, window: int | Ints) -> Bools:
         """Which of these rows are in their cooldown."""
         return np.asarray(self.columns["until"][rows] >= window)

@@ -33,7 +33,8 @@ class Judgement:
     rows: Ints
     score: Floats  # -ln of the calibrated probability of an outcome less likely than this one
     news: Floats  # the score given what the episode has scored before: -ln of the ratio of the probabilities
-    alert: Bools  # whether that passes the threshold, and no cooldown suppresses it
+    alert: Bools  # whether that passes the threshold, or `settled`, and no cooldown suppresses it
+    settled: Bools  # whether the score passes it as an episode of single windows becomes the new normal
     statistic: Ints  # the statistic with the greatest score: its place in STATISTICS
     turn: Ints  # Turn
     observed: Floats
@@ -83,6 +84,10 @@ class Model(Protocol):
 
     def phase(self, rows: Ints) -> Ints:
         """The Phase of each of these series."""
+        ...
+
+    def seen(self, rows: Ints) -> Ints:
+        """How many windows of each of these series were seen."""
         ...
 
     def figures(self) -> dict[str, list[Any]]:

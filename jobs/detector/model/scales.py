@@ -32,6 +32,7 @@ from jobs.detector.settings import DetectorSettings
 RATIOS = (12, 8)  # windows in a block, blocks in a block of the next scale
 SCALES = (1, 12, 96)  # in windows
 SETTLE_BLOCKS = 5
+KNOWN_BLOCKS = 20  # of so few windows' means little is known: what stays is told by the episode of single windows
 # A scale's share of the alarm budget falls with the square root of its length; it is judged less often than that.
 # So much lower is its threshold.
 THRESHOLD_OFFSETS = tuple(0.5 * log(scale) - log(sum(one**-0.5 for one in SCALES)) for scale in SCALES)
@@ -142,8 +143,18 @@ class Scales:
         return judgements
 
     def _suppress_during_cooldown(self, at: int, judgement: Judgement, now: Ints) -> Judgement:
-        score = judgement.score + THRESHOLD_OFFSETS[at]
-        return replace(judgement, alert=self.cooldown.suppress(at, judgement.rows, score, judgement.alert, now))
+        score, untold = judgement.score + THRESHOLD_OFFSETS[at], self._untold(at, judgement, now)
+        alert = self.cooldown.suppress(at, judgement.rows, score, judgement.alert | untold, now)
+        return replace(judgement, alert=alert, settled=untold)
+
+    def _untold(self, at: int, judgement: Judgement, now: Ints) -> Bools:
+        """Which episodes of single windows have settled without an alert, in series too young for blocks to tell."""
+        untold = judgement.settled & (at == 0)
+        settled = np.flatnonzero(untold)
+        rows = judgement.rows[settled]
+        is_young = self.models[1].seen(rows) < KNOWN_BLOCKS
+        untold[settled] = is_young & ~self.cooldown.is_on(rows, now[settled])
+        return untold
 
 
 def _settings(settings: DetectorSettings, scale: int) -> DetectorSettings:

@@ -25,7 +25,7 @@ from jobs.detector.model.arrays import Bools, Columns, Floats, Ints
 from jobs.detector.model.elementary import ln
 from jobs.detector.model.episodes import EPISODE_SCORE, enter_phases, turns
 from jobs.detector.model.learning import learn, learn_hours, start_counts, start_new
-from jobs.detector.model.protocol import Judgement, Phase
+from jobs.detector.model.protocol import Judgement, Phase, Turn
 from jobs.detector.model.season import NoSeason, Season, hour_of
 from jobs.detector.model.series_state import SeriesState, layout
 from jobs.detector.model.statistics import STATISTICS, WITHOUT_SEASON, Statistic
@@ -68,6 +68,9 @@ class WindowModel:
 
     def phase(self, rows: Ints) -> Ints:
         return self.state.phase[rows].astype(np.int64)
+
+    def seen(self, rows: Ints) -> Ints:
+        return self.state.seen[rows]
 
     def figures(self) -> dict[str, list[Any]]:
         """The columns of the state, as lists."""
@@ -114,7 +117,8 @@ class WindowModel:
         if not every:
             self.state.put(rows, state)
         expected, low, high = (to_own_scale(one, state.is_count) for one in (state.expected, state.low, state.high))
-        return Judgement(rows, score, news, news >= threshold, statistic, turn, value, expected, low, high)
+        settled = (turn == Turn.CHANGED) & (score >= threshold)
+        return Judgement(rows, score, news, news >= threshold, settled, statistic, turn, value, expected, low, high)
 
     def _joined(self, state: SeriesState, raw: Sequence[Floats]) -> tuple[Floats, Ints]:
         """The score of all statistics together, and which of them has the greatest; 0 while a series warms up."""

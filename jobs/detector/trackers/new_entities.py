@@ -1,32 +1,60 @@
 """Novelties of what was never seen before: machines, and series of machines that seldom have new ones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import expm1, log, log1p
+from typing import NamedTuple
 
 import numpy as np
 
 from jobs.detector import novelties
-from jobs.detector.model.arrays import Ints
+from jobs.detector.model.arrays import Bools, Floats, Ints
 from jobs.detector.model.conjugate import JEFFREYS, GammaPoisson
 from jobs.detector.model.protocol import Judgement
 from jobs.detector.novelties import Novelty
 from jobs.detector.saved_state import Saved
 from jobs.detector.trackers.tracker import Inputs
 
-NEW_TEMPLATE_SCORE = 8.0  # a new template is alerted when so many lines of it, after never any, score this
+NEW_TEMPLATE_SCORE = 10.0  # a new template is alerted when so many lines of it, after never any, score this
 NEW_SERIES_SCORE = 2.5  # and any new series only where its machine seldom has new ones
 
 
+class Beginnings(NamedTuple):
+    """Series that are new: the row of each, what was observed of it so far, and in how many windows, one or two."""
+
+    rows: Ints
+    observed: Floats
+    windows: Floats
+
+    def where(self, wanted: Bools) -> "Beginnings":
+        """Those that are wanted."""
+        return Beginnings(self.rows[wanted], self.observed[wanted], self.windows[wanted])
+
+
+class Started(NamedTuple):
+    """A novelty, the series that it is about, and the score of each."""
+
+    novelty: Novelty
+    rows: Ints
+    scores: Floats
+
+
 class NewEntityTracker:
-    """The novelties of what is still new, and how often each machine has had new series."""
+    """The novelties of what is still new, and how often each machine has had new series.
+
+    A template may begin just before a window's end. So one whose first window had too few lines is judged once more, by
+    its first two windows as one.
+    """
 
     def __init__(self, inputs: Inputs, saved: Saved) -> None:
         self.inputs, self.settings = inputs, inputs.settings
         self.young: list[tuple[int, Novelty]] = [(due, record) for due, record in saved.items("young")]
         self.news = saved.ints("news")  # by machine: windows with new series
+        self.begun_in: int | None = saved.header.get("begun_in")
+        self.begun = {int(row): float(lines) for row, lines in saved.items("begun")}  # templates of that window
 
     def saved(self) -> Saved:
-        return Saved({"young": self.young}, {"news": self.news})
+        header = {"young": self.young, "begun_in": self.begun_in, "begun": list(self.begun.items())}
+        return Saved(header, {"news": self.news})
 
     def open_novelties(self) -> Iterable[Novelty]:
         return [record for _, record in self.young]
@@ -66,37 +94,51 @@ class NewEntityTracker:
         novelty["text"] = novelties.new_machine_text(novelty)
         return self._start(novelty, window)
 
-    def judge(self, judgement: Judgement, known: int, window: int, open_rows: set[int]) -> list[Novelty]:
+    def renumber(self, place: Mapping[int, int]) -> None:
+        """Series have new rows, or none any more."""
+        self.begun = {place[row]: lines for row, lines in self.begun.items() if row in place}
+
+    def judge(self, judgement: Judgement, known: int, window: int, open_rows: set[int]) -> list[Started]:
         """One novelty for the new series (rows from `known` on) of each machine that is old enough and seldom has any.
 
         The series of `open_rows` have a novelty already.
         """
-        at = np.flatnonzero(judgement.rows >= known)
-        machines = self.inputs.series.machine[judgement.rows[at]]
-        emitted = []
+        new = self._beginnings(judgement, known, window)
+        machines = self.inputs.series.machine[new.rows]
+        started: list[Started] = []
         for machine in np.unique(machines).tolist():
             if self.inputs.machines.age(machine, window) >= self.settings.warmup_windows:
-                emitted += self._judge_machine(judgement, at[machines == machine], window, open_rows)
-        return emitted
+                started += self._judge_machine(machine, new.where(machines == machine), window, open_rows)
+        return started
 
-    def _judge_machine(self, judgement: Judgement, at: Ints, window: int, open_rows: set[int]) -> list[Novelty]:
-        """The new series of one machine, at these places in the judgement."""
+    def _beginnings(self, judgement: Judgement, known: int, window: int) -> Beginnings:
+        """The series from `known` on, and once more the templates that have begun in the window before."""
+        before = self.begun if self.begun_in == window - 1 else {}
+        self.begun_in, self.begun = window, {}
+        at = np.flatnonzero((judgement.rows >= known) | np.isin(judgement.rows, list(before)))
         rows = judgement.rows[at]
-        machine = int(self.inputs.series.machine[rows[0]])
+        observed = judgement.observed[at] + np.array([before.get(row, 0.0) for row in rows.tolist()])
+        return Beginnings(rows, observed, np.where(rows >= known, 1.0, 2.0))
+
+    def _judge_machine(self, machine: int, new: Beginnings, window: int, open_rows: set[int]) -> list[Started]:
+        """The new series of one machine."""
         age = self.inputs.machines.age(machine, window)
-        is_count = self.inputs.model.is_count(rows)
-        never_seen = GammaPoisson(np.full(len(at), JEFFREYS), np.full(len(at), age + 1.0))
-        scores = np.where(is_count, never_seen.score(judgement.observed[at]), NEW_TEMPLATE_SCORE)
+        is_count = self.inputs.model.is_count(new.rows)
+        never_seen = GammaPoisson(np.full(len(new.rows), JEFFREYS), (age + 1.0) / new.windows)
+        scores = np.where(is_count, never_seen.score(new.observed), NEW_TEMPLATE_SCORE)
         if scores.max() < NEW_TEMPLATE_SCORE:
+            first = new.where(new.windows == 1.0)
+            self.begun |= zip(first.rows.tolist(), first.observed.tolist(), strict=True)
             return []
         rarity = self._rarity(machine, age)
         self.news[machine] += 1
-        if rarity < NEW_SERIES_SCORE or not open_rows.isdisjoint(rows.tolist()):
+        if rarity < NEW_SERIES_SCORE or not open_rows.isdisjoint(new.rows.tolist()):
             return []
         score = float(scores.max()) if is_count.all() else rarity
         strongest_first = np.argsort(-scores, kind="stable")
-        seen = float(judgement.observed[at][strongest_first[0]])
-        return self._start_series(rows[strongest_first], seen, window, score)
+        observed = float(new.observed[strongest_first[0]])
+        found = self._start_series(new.rows[strongest_first], observed, window, score)
+        return [Started(novelty, new.rows, scores) for novelty in found]
 
     def _rarity(self, machine: int, age: int) -> float:
         """-ln of the probability of a window with new series: their number is Poisson, its rate Gamma (Jeffreys)."""

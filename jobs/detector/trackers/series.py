@@ -101,13 +101,13 @@ class SeriesTracker:
         return emitted
 
     def _alerts_by_machine(self, judgement: Judgement) -> dict[int, list[int]]:
-        """Places in the judgement, the strongest first, of alerts of series that have no anomaly yet."""
+        """Places in the judgement, the strongest first, of alerts of series whose novelty doesn't say that yet."""
         alerts = np.flatnonzero(judgement.alert)
         strongest_first = alerts[np.lexsort((judgement.rows[alerts], -judgement.score[alerts]))]
         by_machine: dict[int, list[int]] = {}
         for at in strongest_first.tolist():
             known = self.open.get(int(judgement.rows[at]))
-            if known is None or known.record["verdict"] != "anomaly":
+            if known is None or not (known.record["verdict"] == "anomaly" or judgement.settled[at]):
                 by_machine.setdefault(int(self.series.machine[judgement.rows[at]]), []).append(at)
         return by_machine
 
@@ -132,18 +132,25 @@ def _surprise(inputs: Inputs, judgement: Judgement, at: int, scale: int, time: i
     row, series = int(judgement.rows[at]), inputs.series
     definition, machine = series.describe(row), int(series.machine[row])
     name = inputs.machines.names[machine]
+    settings, has_stayed = inputs.settings, bool(judgement.settled[at])
+    since = time - (settings.settle_windows - 1) * settings.window_nano if has_stayed else time
     record = novelties.start(
         name,
-        "anomaly",
+        "state_change" if has_stayed else "anomaly",
         definition.kind,
         time,
+        since_unix_nano=since,
         **inputs.place(machine),
         name=definition.name,
         statistic=STATISTICS[judgement.statistic[at]].label,
-        window_seconds=scale * inputs.settings.window_seconds,
+        window_seconds=scale * settings.window_seconds,
         **evidence(series, judgement, at),
         **explained(series, judgement, contributors(series, judgement, machine)),
         example=inputs.examples.of(name, definition.kind, definition.series),
     )
-    record["text"] = novelties.anomaly_text(record, scale > 1)
+    record["text"] = (
+        novelties.state_change_text(record, record["observed"])
+        if has_stayed
+        else novelties.anomaly_text(record, scale > 1)
+    )
     return record

@@ -65,6 +65,20 @@ def test_the_last_series_that_is_evicted_takes_its_definition_along_and_may_come
     assert [one.series for one in detector.series.definitions] == ["cpu", "disk"]
 
 
+@pytest.mark.parametrize("first", [1, 40])
+def test_what_begins_with_a_template_never_seen_is_new_and_not_strange(first: int) -> None:
+    detector, rng = Detector(DetectorSettings(), NOTHING), np.random.default_rng(5)
+    emitted = []
+    for window in range(FIRST, FIRST + 204):
+        cpu = {"series": "cpu", "kind": "metric", "count": 1, "mean": float(rng.normal(50.0, 1.0))}
+        lines = {FIRST + 200: first, FIRST + 201: 40, FIRST + 202: 40}.get(window, 0)
+        burst = [{"series": "disk <*> failed", "kind": "log", "count": lines}] if lines else []
+        emitted += detector.step(window, [{"machine": "vm-1", "statistics": to_columns([cpu, *burst])}])
+    (start,) = [one for one in emitted if one["phase"] == "start"]
+    assert (start["verdict"], start["series"]) == ("new_entity", "disk <*> failed")
+    assert start["observed"] == (first if first > 1 else first + 40)
+
+
 def test_a_machine_that_comes_back_ends_its_silence_before_others_start() -> None:
     detector = Detector(SETTINGS, NOTHING)
     for window in range(FIRST + 1, FIRST + 20):

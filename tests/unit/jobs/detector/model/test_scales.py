@@ -39,6 +39,21 @@ def test_what_is_too_small_for_a_window_is_alerted_by_the_mean_of_a_block() -> N
     assert 612 < alerts(values)[0][0] < 640
 
 
+def with_a_leak(begin: int) -> np.ndarray:
+    """Noise of 200 windows, and from `begin` on one deviation more in each of 60."""
+    values = noise(begin + 60)
+    values[begin:] += np.arange(1.0, 61.0)
+    return values
+
+
+def test_a_leak_that_surprises_no_single_window_is_told_once_when_it_has_stayed() -> None:
+    assert alerts(with_a_leak(60)) == [(72, 1)]
+
+
+def test_a_leak_of_a_series_whose_blocks_are_known_is_told_by_them() -> None:
+    assert [scale for _, scale in alerts(with_a_leak(600))] == [12]
+
+
 def gauge(amplitude: float, windows: int) -> np.ndarray:
     """About 14.2 of something, with some noise and a slow rhythm."""
     rhythm = amplitude * np.sin(2 * np.pi * np.arange(windows) / 1440)

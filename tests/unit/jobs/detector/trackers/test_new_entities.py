@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -41,7 +43,9 @@ def test_a_rule_suppresses_it(tracker: NewEntityTracker) -> None:
 
 
 def test_new_series_of_a_machine_are_one_novelty_where_they_are_rare(tracker: NewEntityTracker) -> None:
-    (start,) = tracker.judge(judgement({}), 4, OLD, NOTHING_OPEN)
+    (started,) = tracker.judge(judgement({}), 4, OLD, NOTHING_OPEN)
+    start = started.novelty
+    assert started.rows.tolist() == [4, 5]
     assert (start["machine"], start["series"], start["contributing"]) == ("vm-1", "disk", 2)
     assert start["text"] == "metric disk (and 1 more) was never seen before on vm-1 (at s1)"
     assert tracker.news.tolist() == [0, 1]
@@ -58,6 +62,52 @@ def test_young_machines_and_series_with_another_novelty_have_none(
     tracker: NewEntityTracker, window: int, open_rows: set[int]
 ) -> None:
     assert tracker.judge(judgement({}), 4, window, open_rows) == []
+
+
+class Templates:
+    """A tracker whose machine vm-0 has a log template, row 6, that begins in a window before it is old."""
+
+    def __init__(self) -> None:
+        world = inputs()
+        statistics = {"kind": ["log"], "series": ["disk <*> failed"]}
+        world.series.rows_of(0, statistics, np.ones(1, bool))
+        world.series.add_new(OLD)
+        world.model.add(np.ones(1, bool), np.array([1000]), OLD)
+        self.tracker = NewEntityTracker(world, NOTHING)
+        for machine in range(2):
+            self.tracker.add_machine(machine, FIRST)
+
+    def judge(self, lines: float, known: int, window: int) -> list[dict[str, object]]:
+        """The novelties of a window in which the template has so many lines; from row `known` on series are new."""
+        all_rows = judgement({})
+        observed = np.append(all_rows.observed, lines)
+        found = replace(all_rows, rows=np.arange(7), observed=observed)
+        return [started.novelty for started in self.tracker.judge(found, known, window, NOTHING_OPEN)]
+
+
+def test_a_template_that_begins_at_the_end_of_a_window_is_new_in_the_next() -> None:
+    templates = Templates()
+    assert templates.judge(1.0, 6, OLD) == []
+    templates.tracker = NewEntityTracker(templates.tracker.inputs, templates.tracker.saved())
+    (start,) = templates.judge(9.0, 7, OLD + 1)
+    assert (start["verdict"], start["series"], start["observed"]) == ("new_entity", "disk <*> failed", 10.0)
+    assert templates.judge(9.0, 7, OLD + 2) == []
+
+
+@pytest.mark.parametrize("later", [2, 3])
+def test_a_template_is_new_for_two_windows_and_no_longer(later: int) -> None:
+    templates = Templates()
+    assert templates.judge(1.0, 6, OLD) == []
+    if later == 3:
+        assert templates.judge(0.0, 7, OLD + 1) == []
+    assert templates.judge(9.0, 7, OLD + later) == []
+
+
+def test_a_template_whose_machine_is_gone_is_forgotten() -> None:
+    templates = Templates()
+    assert templates.judge(1.0, 6, OLD) == []
+    templates.tracker.renumber({row: row for row in range(6)})
+    assert templates.judge(9.0, 7, OLD + 1) == []
 
 
 def test_what_is_open_is_saved_and_discarded(tracker: NewEntityTracker) -> None:

@@ -57,6 +57,24 @@ def test_a_change_of_state_that_reverts_is_undone(tracker: SeriesTracker) -> Non
     assert last["text"].startswith("the change of state is undone: disk on vm-0")
 
 
+def test_what_grew_too_slowly_for_an_anomaly_is_a_change_of_state_once_it_stays(tracker: SeriesTracker) -> None:
+    first = FIRST + 100
+    settled = judgement({1: 20.0}, turns={1: Turn.CHANGED})
+    (start,) = tracker.judge(settled, 1, first, NOBODY)
+    assert (start["phase"], start["verdict"], start["series"]) == ("start", "state_change", "disk")
+    settings = tracker.inputs.settings
+    assert start["time_unix_nano"] - start["since_unix_nano"] == (settings.settle_windows - 1) * settings.window_nano
+    assert start["text"].startswith("disk on vm-0 stays near 9")
+    (end,) = tracker.judge(judgement({}, turns={1: Turn.UNDONE}), 1, first + 9, NOBODY)
+    assert (end["id"], end["phase"], end["verdict"]) == (start["id"], "end", "anomaly")
+
+
+def test_an_anomaly_that_stays_is_told_once(tracker: SeriesTracker) -> None:
+    (start,) = tracker.judge(judgement({1: 20.0}), 1, FIRST, NOBODY)
+    (change,) = tracker.judge(judgement({1: 20.0}, turns={1: Turn.CHANGED}), 1, FIRST + 9, NOBODY)
+    assert (change["id"], change["phase"], change["verdict"]) == (start["id"], "update", "state_change")
+
+
 def test_another_scale_does_not_end_it(tracker: SeriesTracker) -> None:
     tracker.judge(judgement({1: 20.0}), 12, FIRST, NOBODY)
     assert tracker.judge(judgement({}, turns={1: Turn.PASSED}), 1, FIRST + 9, NOBODY) == []

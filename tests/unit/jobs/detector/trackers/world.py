@@ -41,5 +41,8 @@ def judgement(scores: dict[int, float], threshold: float = 14.0, turns: dict[int
     turn = np.array([int((turns or {}).get(row, Turn.NONE)) for row in range(6)])
     usual = np.full(6, 5.0)
     alert = score >= threshold
-    found = Judgement(np.arange(6), score, score, alert, np.zeros(6, int), turn, usual, usual, usual - 1, usual + 1)
+    settled = alert & (turn == Turn.CHANGED)
+    found = Judgement(
+        np.arange(6), score, score, alert, settled, np.zeros(6, int), turn, usual, usual, usual - 1, usual + 1
+    )
     return replace(found, observed=np.where(score > 0, 9.0, 5.0))
