@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -28,6 +28,7 @@ from ops.savepoints.saved import ChainSavepoint
 from ops.units import seconds_of
 from ops.upgrade import back as way_back
 from ops.upgrade import mark as marks
+from ops.upgrade.deployments import Namespace
 from ops.upgrade.looks import Chain
 from ops.upgrade.mark import Mark
 from ops.upgrade.watch import Outcome, measure
@@ -38,6 +39,7 @@ errors = Console(stderr=True)
 MEASURED_SECONDS = 60.0  # the archive has a batch a minute
 KEPT = 2  # savepoints of upgrades
 REPORT_SECONDS = 15.0
+STOP_SECONDS = 300.0  # a batch may be long
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Generation = Annotated[str | None, typer.Option(help="Whose jobs. [live]")]
@@ -158,7 +160,14 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
 
 
 @app.command()
-def back(generation: Generation = None, as_json: Json = False) -> None:
+def back(
+    generation: Generation = None,
+    deployment: Annotated[
+        list[str] | None,
+        typer.Option(help="Of this pod's namespace: scale it to 0 before a savepoint is put back. May be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Prepare the return to the former image, by which this must be run, while the jobs are stopped.
 
     It goes on from its checkpoints. Only if it can't read them, the savepoint of `kappa upgrade begin` is put back.
@@ -167,8 +176,13 @@ def back(generation: Generation = None, as_json: Json = False) -> None:
     """
     settings = _reached(load_settings(generation=generation))
     mark = marks.read(settings)
-    line = way_back.back(mark, settings)
+    with _without(deployment if mark.savepoint else None):
+        line = way_back.back(mark, settings)
     _tell({"savepoint": mark.savepoint, "restored": line != way_back.GOES_ON, "why": line}, line, as_json)
+
+
+def _without(deployments: list[str] | None) -> AbstractContextManager[None]:
+    return Namespace.of_this_pod().without(deployments, STOP_SECONDS) if deployments else nullcontext()
 
 
 def _tell(facts: dict[str, Any], line: str, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from infra.contract.topics import load_topics
 from jobs.runtime.job_settings import load_job_settings
 from jobs.runtime.packed_state import VALUE
 from jobs.table import JOBS
-from tests.deploy.variants import ROOT, STATE, VARIANTS, Change
+from tests.deploy.upgrade.variants import ROOT, STATE, VARIANTS, Change
 
 
 @pytest.mark.parametrize("name", VARIANTS)

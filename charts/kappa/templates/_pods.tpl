@@ -24,13 +24,15 @@ affinity:
 {{- end -}}
 
 {{/* What all our pods have. Takes (dict "root" . "component" ... "generation" ...), and maybe "beside": the scope of a pod
-     whose ReadWriteOnce volume this one mounts, too, so that both must be on one node. */}}
+     whose ReadWriteOnce volume this one mounts, too, so that both must be on one node, and "account": the service account
+     with whose token it asks the cluster's API. */}}
 {{- define "kappa.pod" -}}
 {{- $isSpark := dig .component "driverMemory" "" .root.Values.jobs -}}
-{{- if $isSpark -}}
-serviceAccountName: {{ include "kappa.fullname" .root }}
+{{- $account := .account | default (ternary (include "kappa.fullname" .root) "" (ne $isSpark "")) -}}
+{{- with $account -}}
+serviceAccountName: {{ . }}
 {{ end -}}
-automountServiceAccountToken: {{ and (ne $isSpark "") (eq .root.Values.spark.mode "kubernetes") }}
+automountServiceAccountToken: {{ or (not (empty .account)) (and (ne $isSpark "") (eq .root.Values.spark.mode "kubernetes")) }}
 enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:

@@ -31,10 +31,11 @@
 {{- $_ := set $conf "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY" (printf "%s:%s" .name .secretKey) -}}
 {{- end -}}
 {{- end -}}
+{{/* An executor writes its driver's jars there, too. */}}
 {{- $claim := include "kappa.claim" . -}}
-{{- if $claim -}}
-{{- $volume := "spark.kubernetes.executor.volumes.persistentVolumeClaim.home" -}}
+{{- $volume := printf "spark.kubernetes.executor.volumes.%s.home" (ternary "persistentVolumeClaim" "emptyDir" (ne $claim "")) -}}
 {{- $_ := set $conf (printf "%s.mount.path" $volume) "/var/lib/kappa" -}}
+{{- if $claim -}}
 {{- $_ := set $conf (printf "%s.options.claimName" $volume) $claim -}}
 {{- end -}}
 {{- end -}}

@@ -127,6 +127,29 @@ def test_back_says_what_it_has_done(noted, monkeypatch):
     assert json.loads(call("back", "--json").stdout)["restored"] is True
 
 
+@pytest.mark.parametrize("mode", ["checkpoint", "savepoint"])
+def test_back_stops_deployments_only_where_a_savepoint_may_be_put_back(noted, monkeypatch, mode):
+    stopped = []
+
+    class Pod:
+        @staticmethod
+        def of_this_pod():
+            return Pod()
+
+        @contextmanager
+        def without(self, names, patience):
+            stopped.append((*names, patience))
+            yield
+            stopped.append("over")
+
+    monkeypatch.setattr(cli, "Namespace", Pod)
+    monkeypatch.setattr(cli.way_back, "back", lambda *_: stopped.append("back") or "it goes on")
+    call("begin", "--mode", mode)
+    assert call("back", "--deployment", "kappa-detector", "--deployment", "kappa-archive").exit_code == 0
+    expected = [("kappa-detector", "kappa-archive", 300.0), "back", "over"]
+    assert stopped == (expected if mode == "savepoint" else ["back"])
+
+
 def test_a_savepoint_of_an_upgrade_takes_the_place_of_older_ones(monkeypatch, tmp_path):
     monkeypatch.setenv("KAPPA_HOME", str(tmp_path))
     taken = []

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from tests.deploy.stack import run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GENERATION = "v2"  # of the variants that are replayed beside the live jobs
 DOCKERFILE = "FROM {image}\nCOPY app /opt/kappa/app\n"
 
@@ -50,20 +50,31 @@ class Variant:
 
     Attributes:
         changes: of the modules of the image that is there.
-        options: of infra/docker/upgrade.
+        mode: of the upgrade: checkpoint, savepoint or generation.
+        deadline: by which the new image must be at work, or the generation have caught up.
         stays: whether the upgrade succeeds.
-        says: what its last line contains.
+        says: what the upgrade's last line contains.
+        goes_back: what the line contains of the way back, if there is one.
+        gets_ready: whether its jobs are ever ready, as a pod's probe sees it.
     """
 
     changes: tuple[Change, ...]
-    options: tuple[str, ...]
-    stays: bool
-    says: tuple[str, ...]
+    mode: str
+    deadline: str
+    stays: bool = False
+    says: tuple[str, ...] = ()
+    goes_back: str = ""
+    gets_ready: bool = True
 
     @property
     def is_generation(self) -> bool:
         """Whether it is replayed beside the live jobs, which keep their image."""
-        return GENERATION in self.options
+        return self.mode == "generation"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the live jobs run it in the end."""
+        return self.stays and not self.is_generation
 
     def build(self, image: str, name: str) -> None:
         """Make it of an image, under a name."""
@@ -89,8 +100,10 @@ class Variant:
 
 
 _CACHE = "import sys; print(sys.implementation.cache_tag)"
-_CHECKPOINT, _SAVEPOINT = ("--mode", "checkpoint"), ("--mode", "savepoint")
-_BESIDE = ("--mode", "generation", "--job", "detector", "--as", GENERATION, "--deadline", "10m")
+REPLAYED = "detector"  # the first job of the variants that are generations
+TOLERANCE = 0.01  # of their records, which may differ
+
+_CHECKPOINTS = "goes on from its checkpoints"
 _GOOD = Change(RUNNER, 'log.info("started", application', 'log.info("started", image="another", application')
 _SLOW = Change(QUERY, WRITE, SLOWLY)
 _LAYOUT = Change(STATE, "LAYOUT = 4 ", "LAYOUT = 5 ")
@@ -101,30 +114,28 @@ _DIFFERS = Change("jobs/detector/settings.py", f"{_BUDGET}5.0", f"{_BUDGET}5000.
 VARIANTS = {
     "crashes": Variant(
         (Change(RUNNER, "    copies = Copies()\n", '    raise SystemExit("this image ends at once")\n'),),
-        (*_CHECKPOINT, "--deadline", "3m"),
-        False,
-        ("no copy of the new image has begun to write", "goes on from its checkpoints"),
+        "checkpoint",
+        "3m",
+        says=("no copy of the new image has begun to write",),
+        goes_back=_CHECKPOINTS,
+        gets_ready=False,
     ),
     "crashes_at_tenth_batch": Variant(
-        (Change(QUERY, WRITE, ENDING),),
-        (*_CHECKPOINT, "--deadline", "10m"),
-        False,
-        ("was started", "goes on from its checkpoints"),
+        (Change(QUERY, WRITE, ENDING),), "checkpoint", "10m", says=("was started",), goes_back=_CHECKPOINTS
     ),
-    "slow": Variant(
-        (_SLOW,), (*_CHECKPOINT, "--deadline", "6m"), False, ("not ready after", "goes on from its checkpoints")
-    ),
+    "slow": Variant((_SLOW,), "checkpoint", "6m", says=("not ready after",), goes_back=_CHECKPOINTS),
     "other_layout": Variant(
-        (_LAYOUT,), (*_SAVEPOINT, "--deadline", "4m"), False, ("not ready after", "goes on from its checkpoints")
+        (_LAYOUT,), "savepoint", "4m", says=("not ready after",), goes_back=_CHECKPOINTS, gets_ready=False
     ),
     # It goes on from the former state, which the former image can't do from its.
     "converts": Variant(
         (_LAYOUT, _CONVERTS, _SLOW),
-        (*_SAVEPOINT, "--deadline", "6m"),
-        False,
-        ("is back in place", "has the layout 5, this version 4"),
+        "savepoint",
+        "6m",
+        says=("not ready after", "has the layout 5, this version 4"),
+        goes_back="is back in place",
     ),
-    "good": Variant((_GOOD,), (*_CHECKPOINT, "--deadline", "8m"), True, ("ready after", "KAPPA_IMAGE=")),
-    "answers_otherwise": Variant((_DIFFERS,), (*_BESIDE, "--tolerance", "0.01"), False, ("is not promoted",)),
-    "answers_the_same": Variant((_GOOD,), (*_BESIDE, "--tolerance", "0.01"), True, ()),
+    "good": Variant((_GOOD,), "checkpoint", "8m", stays=True, says=("ready after",)),
+    "answers_otherwise": Variant((_DIFFERS,), "generation", "10m", says=("is not promoted",)),
+    "answers_the_same": Variant((_GOOD,), "generation", "10m", stays=True),
 }
