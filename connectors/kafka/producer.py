@@ -125,7 +125,10 @@ def write_now(bootstrap: str, topic: str, key: str, value: bytes, partitions: It
             failures.append(error)
 
     for partition in partitions:
-        producer.produce(topic, value, key, partition, on_delivery=delivered)
+        try:
+            producer.produce(topic, value, key, partition, on_delivery=delivered)
+        except KafkaException as refused:  # the client knew the broker's answer before it queued the record
+            failures.append(refused.args[0])
     if producer.flush(WRITE_TIMEOUT_S) or failures:
         if failures and failures[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise UserError(no_right(f"topic {topic!r}"))

@@ -368,6 +368,29 @@ def test_drivers_may_do_with_pods_what_they_need_and_others_nothing():
     assert may == {"enrichment", "statistics", "detector", "archive"}
 
 
+VOLUME = "spark.kubernetes.executor.volumes"
+URLS = ("--set", "storage.checkpoints=s3a://b/c", "--set", "storage.delta=s3a://b/d")
+
+
+@pytest.mark.parametrize(
+    ("values", "volume"),
+    [
+        (
+            ("--set", "storage.accessMode=ReadWriteMany"),
+            {f"{VOLUME}.persistentVolumeClaim.home.options.claimName": "kappa"},
+        ),
+        (URLS, {}),
+    ],
+)
+def test_executors_can_write_where_they_work(values, volume):
+    pods = _deployments("--set", "spark.mode=kubernetes", "--set", "storage.existingClaim=kappa", *values)
+    kind = "persistentVolumeClaim" if volume else "emptyDir"
+    for job in ("enrichment", "statistics", "detector", "archive"):
+        conf = json.loads(_environment(pods[f"kappa-{job}"])["KAPPA_SPARK_CONF"])
+        found = {key: value for key, value in conf.items() if key.startswith(VOLUME)}
+        assert found == {f"{VOLUME}.{kind}.home.mount.path": "/var/lib/kappa", **volume}
+
+
 def test_the_readme_is_that_of_the_values():
     assert (CHART / "README.md").read_text() == readme(), "make chart-readme"
 
@@ -485,7 +508,8 @@ def test_with_savepoints_the_guards_reach_what_the_jobs_keep():
     shared = ("--set", "storage.checkpoints=s3a://b/c,storage.delta=s3a://b/d", "--set", "jobs.rules.enabled=true")
     hooks = _hooks("--set", "upgrade.mode=savepoint", *shared)
     when, container = hooks["kappa-upgrade-back"]
-    assert (when, container["args"], len(hooks)) == ("pre-rollback", ["upgrade", "back"], 3)
+    jobs = [f"--deployment=kappa-{job}" for job in ("archive", "detector", "enrichment", "rules", "statistics")]
+    assert (when, container["args"], len(hooks)) == ("pre-rollback", ["upgrade", "back", *jobs], 3)
     for _, container in hooks.values():
         environment = {one["name"]: one.get("value") for one in container["env"]}
         assert environment["KAPPA_CHECKPOINTS"] == "s3a://b/c" and environment["KAPPA_OPTIONAL_JOBS"] == "rules"
@@ -497,6 +521,33 @@ def test_with_savepoints_the_guards_reach_what_the_jobs_keep():
     for pod in guards:
         home = next(volume for volume in pod["volumes"] if volume["name"] == "home")
         assert home["persistentVolumeClaim"] == {"claimName": "kappa"}
+
+
+def test_only_the_way_back_to_a_savepoint_may_stop_the_jobs_and_only_while_it_runs():
+    manifests = _manifests("--set", "upgrade.mode=savepoint", "--set", "storage.existingClaim=kappa,profile=small")
+    own = [one for one in manifests if one["metadata"]["name"] == "kappa-upgrade-back"]
+    assert sorted(one["kind"] for one in own) == ["Job", "Role", "RoleBinding", "ServiceAccount"]
+    role = next(one for one in own if one["kind"] == "Role")
+    assert role["rules"] == [
+        {
+            "apiGroups": ["apps"],
+            "resources": ["deployments/scale"],
+            "resourceNames": ["kappa-jobs"],
+            "verbs": ["get", "patch"],
+        },
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    ]
+    for one in own:
+        hook = {key.removeprefix("helm.sh/hook"): value for key, value in one["metadata"]["annotations"].items()}
+        assert hook[""] == "pre-rollback"
+        if one["kind"] != "Job":
+            # Before the Job, and gone with it.
+            assert int(hook["-weight"]) < -3 and "hook-succeeded" in hook["-delete-policy"]
+    asking = [pod["spec"] for pod in _pods(manifests) if pod["spec"].get("automountServiceAccountToken")]
+    assert [pod["serviceAccountName"] for pod in asking] == ["kappa-upgrade-back"]
+    for mode in ("unguarded", "checkpoint"):
+        others = _manifests("--set", f"upgrade.mode={mode}")
+        assert not [one for one in others if one["metadata"]["name"] == "kappa-upgrade-back"]
 
 
 def test_the_last_generation_is_promoted_within_the_tolerance():

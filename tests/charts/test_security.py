@@ -102,6 +102,7 @@ def test_the_guards_of_an_upgrade_reach_what_they_ask_and_no_more(network):
     }  # fmt: skip
     rules, pods = network(*ON_KUBERNETES, "--set", "upgrade.mode=savepoint")
     assert rules.allows(pods["upgrade"], OUTSIDE, 9000)  # the example's object store
+    assert rules.allows(pods["upgrade"], OUTSIDE, 6443)  # the API server, to stop the jobs
     planned = ("--set", "generations[0].name=v2,upgrade.mode=generation", "--set", "generations[0].jobs={detector}")
     rules, pods = network(*ON_KUBERNETES, *planned)
     assert rules.allows(pods["promotion"], OUTSIDE, 9000) and rules.allows(pods["promotion"], ELASTICSEARCH, 9200)

@@ -17,6 +17,7 @@ from urllib.request import urlopen
 
 from infra.errors import UserError
 from jobs.table import JOBS
+from tests.deploy import object_store
 from tests.deploy.stack import POLL_SECONDS, compare_past, replay, run, strike, verify_script, write_report
 
 PROJECT = "kappa-test"
@@ -37,6 +38,11 @@ class Stack:
     def compose(self, *arguments: str) -> str:
         """`docker compose` in this project."""
         return run("docker", "compose", "-p", PROJECT, *arguments, env=self.environment)
+
+    def begin(self) -> None:
+        """Start it from nothing."""
+        self.compose("down", "-v")
+        self.up()
 
     def up(self, *services: str) -> None:
         """Start what is not running, and wait until it is healthy."""
@@ -126,12 +132,31 @@ def until_scraped(done: Callable[[], bool], seconds: float = 180) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def test(profile: str, kills: int, seed: int) -> dict[str, Any]:
+class StackOnObjectStore(Stack):
+    """The stack whose checkpoints and tables are in an object store beside it."""
+
+    def __init__(self, profile: str) -> None:
+        super().__init__(profile)
+        self.environment["KAPPA_OBJECT_STORE"] = "tests/deploy/store.env"
+
+    def compose(self, *arguments: str) -> str:
+        """`docker compose` in this project, with the store."""
+        return super().compose("-f", "docker-compose.yml", "-f", "tests/deploy/store.yml", *arguments)
+
+    def begin(self) -> None:
+        """Start it from nothing, the store with its bucket first."""
+        object_store.provide(())
+        self.compose("down", "-v")
+        self.up("store")
+        self.compose("exec", "-T", "store", "python", "-c", object_store.MAKE_BUCKET)
+        self.up()
+
+
+def test(stack: Stack, profile: str, kills: int, seed: int) -> dict[str, Any]:
     """Run it; gives the report's part."""
-    stack, began = Stack(profile), time.monotonic()
+    began = time.monotonic()
     try:
-        stack.compose("down", "-v")
-        stack.up()
+        stack.begin()
         started = time.monotonic() - began
         killed = strike([*stack.jobs, "kafka", "elasticsearch"], stack.kill, kills, seed, spread=15)
         found = compare_past(time.time(), stack.verify, 600)
@@ -164,8 +189,11 @@ def main() -> int:
     parser.add_argument("--profile", choices=sorted(SERVICES), default="standard")
     parser.add_argument("--kills", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--object-store", action="store_true", help="checkpoints and tables in one")
     given = parser.parse_args()
-    return 0 if write_report("compose", test(given.profile, given.kills, given.seed)) else 1
+    stack = StackOnObjectStore(given.profile) if given.object_store else Stack(given.profile)
+    part = "compose_object_store" if given.object_store else "compose"
+    return 0 if write_report(part, test(stack, given.profile, given.kills, given.seed)) else 1
 
 
 if __name__ == "__main__":

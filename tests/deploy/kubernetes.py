@@ -8,6 +8,8 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -16,13 +18,12 @@ import yaml
 
 from infra.version import version
 from tests.charts.tools import CHART, find
-from tests.deploy.stack import compare_past, replay, run, strike, verify_script, write_report
+from tests.deploy.stack import COUNT_SECONDS, compare_past, counted, replay, run, strike, verify_script, write_report
 
 RELEASE = NAMESPACE = "kappa-test"
 # A broker's pod takes half a minute to come back: the chart's faults begin when none of them is killed any more.
 FAULTS: list[str] = yaml.safe_load((CHART / "values.yaml").read_text())["simulator"]["faults"]
 FAULTS_LATER = 120
-COUNT_SECONDS = 180  # a truth tells its first windows after a minute and a half
 
 
 def _later(fault: str, seconds: int) -> str:
@@ -52,6 +53,15 @@ PROFILES = {
 }
 
 
+@contextmanager
+def written(text: str) -> Iterator[str]:
+    """The path of a YAML file that has this text, for helm and kubectl."""
+    with NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        yield file.name
+
+
 class Release:
     """The chart, installed."""
 
@@ -70,10 +80,8 @@ class Release:
     def prepare(self) -> None:
         """The namespace, and in it the claim that the release's pods share."""
         self.kubectl("create", "namespace", NAMESPACE)
-        with NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(CLAIM)
-            file.flush()
-            self.kubectl("apply", "-f", file.name)
+        with written(CLAIM) as file:
+            self.kubectl("apply", "-f", file)
 
     def install(self, *more: str, tag: str | None = None) -> None:
         """Install or upgrade, and wait until all is ready."""
@@ -99,12 +107,10 @@ class Release:
         """What a script prints there."""
         return self.kubectl("exec", f"deployment/{RELEASE}-toolbox", "--", "python", "-c", script)
 
-    def apply(self, said: str) -> None:
+    def apply(self, said: str, *more: str) -> None:
         """Add the values of the generation to the release."""
-        with NamedTemporaryFile("w", suffix=".yaml") as file:
-            file.write(said)
-            file.flush()
-            self.install("--values", file.name)
+        with written(said) as file:
+            self.install("--values", file, *more)
 
     def withdraw(self) -> None:
         """Take the generation out of the release."""
@@ -123,12 +129,8 @@ class Release:
         return dict(json.loads(said))
 
     def count(self, generation: str = "live") -> dict[str, Any]:
-        """The same, passed if every event is there once, as it was sent.
-
-        Another image starts the simulation again, too: of its faults most are no news to machines that had them.
-        """
-        result = self.verify(COUNT_SECONDS, generation)
-        return result | {"passed": result["events_passed"]}
+        """What `kappa verify` says of the events."""
+        return counted(self.verify(COUNT_SECONDS, generation))
 
     def gone(self) -> None:
         """Remove everything."""

@@ -1,7 +1,8 @@
-"""moto's S3 as a server that can be slow and refuse. Run by a Python that has moto, alone: server.py PORT.
+"""moto's S3 as a server that can be slow and refuse. Run by a Python that has moto, alone: server.py PORT [HOST].
 
 PUT /-/faults with JSON: `delay_s`, how long each request takes longer; `refused`, the share of them that gets a 503;
-`lost`, the share of conditional writes that are done, and get one all the same.
+`lost`, the share of conditional writes that are done, and get one all the same. GET /-/requests tells how many there
+were so far.
 """
 
 import json
@@ -12,7 +13,7 @@ import time
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, run_simple
 
-FAULTS = "/-/faults"
+FAULTS, REQUESTS = "/-/faults", "/-/requests"
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 
 
@@ -22,11 +23,16 @@ class Faulty:
     def __init__(self, application):
         self.application, self.delay_s, self.refused, self.lost = application, 0.0, 0.0, 0.0
         self.random = random.Random(1)
+        self.requests = 0
 
     def __call__(self, environ, start_response):
         """Answer one request."""
         if environ["PATH_INFO"] == FAULTS:
             return self._change(environ, start_response)
+        if environ["PATH_INFO"] == REQUESTS:
+            start_response("200 OK", [])
+            return [str(self.requests).encode()]
+        self.requests += 1
         time.sleep(self.delay_s)
         if self.random.random() < self.refused:
             environ["wsgi.input"].read()
@@ -52,10 +58,15 @@ class Handler(WSGIRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
+    def handle_expect_100(self):
+        """Say nothing: werkzeug says it, and to be told to continue twice is an error to some clients."""
+        return True
+
     def log_request(self, *_):
         """Say nothing."""
 
 
 if __name__ == "__main__":
     application = Faulty(DomainDispatcherApplication(create_backend_app))
-    run_simple("127.0.0.1", int(sys.argv[1]), application, threaded=True, request_handler=Handler)
+    port, host = int(sys.argv[1]), (sys.argv[2:] or ["127.0.0.1"])[0]
+    run_simple(host, port, application, threaded=True, request_handler=Handler)

@@ -40,6 +40,11 @@ class ObjectStore:
         """From now on let each request take longer, refuse so many, and lose so many answers of conditional writes."""
         self._put("/-/faults", orjson.dumps({"delay_s": delay_s, "refused": refused, "lost": lost}))
 
+    def requests(self) -> int:
+        """How many it has been asked so far."""
+        with urlopen(f"{self.url}/-/requests", timeout=10) as answer:
+            return int(answer.read())
+
     @contextmanager
     def away(self) -> Iterator[None]:
         """Within the block it accepts connections and answers nothing, as a store behind a dead switch."""

@@ -85,6 +85,26 @@ def test_what_may_be_replaced_is(manager, path):
     assert read(manager, path("state/1.zip")) == b"new"
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_file_takes_one_request(manager, path, store, overwrite):
+    """A batch writes several, one after the other."""
+    manager.exists(path("anything"))  # so that the client has connected
+    before = store.requests()
+    write(manager.createAtomic(path(f"commits/{overwrite}"), overwrite), b"x")
+    assert store.requests() == before + 1
+
+
+def test_a_file_of_the_disk_is_brought_whole(spark, manager, path, tmp_path):
+    """As Spark does it with files of the state: by another client than the streams have."""
+    content = bytes(range(256)) * 20_000
+    (tmp_path / "000008.sst").write_bytes(content)
+    target = path("state/000008.sst")
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    local = spark._jvm.org.apache.hadoop.fs.Path(str(tmp_path / "000008.sst"))
+    target.getFileSystem(conf).copyFromLocalFile(local, target)
+    assert read(manager, target) == content
+
+
 def test_two_writers_of_a_table_lose_nothing(spark):
     """As the archive and its maintenance, which know nothing of each other; here each has a log of its own."""
     table = "s3a://kappa/delta/live/two"

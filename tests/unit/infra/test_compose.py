@@ -162,3 +162,15 @@ def test_the_jobs_are_known_by_their_label_and_nothing_else_has_it():
     """By it infra/docker/upgrade finds what it gives another image."""
     labelled = {name for name, one in _everything().items() if one.get("labels") == {"kappa.job": "true"}}
     assert labelled == {f"{profile}.{name}" for profile in ("standard", "small") for name, _ in _jobs(profile)}
+
+
+@pytest.mark.parametrize("profile", ["standard", "small"])
+def test_whatever_reads_checkpoints_or_tables_knows_of_the_object_store(profile):
+    services = _services("docker-compose.yml") | dict(_jobs(profile))
+    told = {name for name, one in services.items() if "${KAPPA_OBJECT_STORE:-/dev/null}" in one.get("env_file", [])}
+    jobs = {"enrichment", "statistics", "detector", "archive", "rules"} if profile == "standard" else {"jobs"}
+    assert told == jobs | {"kappa", "maintenance", "savepoints"}
+    job = _services("infra/docker/job.yml")["job"]
+    places = [(services[name] if name in ("kappa", "maintenance", "savepoints") else job)["tmpfs"] for name in told]
+    # Hadoop's client buffers there, and refuses if it can't have 64 MB.
+    assert places == [["/tmp:exec,size=256m"]] * len(told)

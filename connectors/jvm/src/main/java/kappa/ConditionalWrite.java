@@ -7,17 +7,36 @@ import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** Writes an object of S3 that must not be there yet (`If-None-Match`): of several writers at once, one succeeds. */
+/**
+ * Writes an object of S3 that must not be there yet (`If-None-Match`): of several writers at once, one succeeds.
+ *
+ * <p>The client isn't to look before it writes whether there is an object or a folder of that name: it would be two
+ * requests more, and the store itself refuses the former.
+ */
 final class ConditionalWrite {
 
   private static final String ONLY_IF_ABSENT = "fs.option.create.conditional.overwrite";
+  private static final String WITHOUT_A_LOOK = "fs.s3a.create.performance";
 
   private ConditionalWrite() {}
 
   /** The stream of a new object, which is there once {@link #finish} has closed it; `abort` leaves nothing. */
   static FSDataOutputStream begin(FileSystem store, Path path) throws IOException {
+    FSDataOutputStreamBuilder<?, ?> builder = builder(store, path, false);
+    builder.must(ONLY_IF_ABSENT, true);
+    return builder.build();
+  }
+
+  /** The stream of an object that may be there: then it is replaced when the stream is closed. */
+  static FSDataOutputStream replace(FileSystem store, Path path) throws IOException {
+    return builder(store, path, true).build();
+  }
+
+  private static FSDataOutputStreamBuilder<?, ?> builder(FileSystem store, Path path, boolean overwrite) {
     FSDataOutputStreamBuilder<?, ?> builder = store.createFile(path);
-    return builder.recursive().overwrite(false).must(ONLY_IF_ABSENT, true).build();
+    builder.recursive().overwrite(overwrite);
+    builder.opt(WITHOUT_A_LOOK, true);
+    return builder;
   }
 
   /** Closes the stream; throws FileAlreadyExistsException if another writer was first. */

@@ -28,7 +28,7 @@ public final class S3Checkpoint extends FileSystemBasedCheckpointFileManager {
   @Override
   public CheckpointFileManager.CancellableFSDataOutputStream createAtomic(Path path, boolean overwrite) {
     try {
-      FSDataOutputStream stream = overwrite ? store.create(path, true) : ConditionalWrite.begin(store, path);
+      FSDataOutputStream stream = overwrite ? ConditionalWrite.replace(store, path) : ConditionalWrite.begin(store, path);
       return new Written(stream, path, overwrite);
     } catch (IOException failure) {
       throw LocalCheckpoint.rethrown(failure);
