@@ -43,6 +43,9 @@ from ops.replay.registry import Generation
 from ops.savepoints.store import Store
 
 PLAN, STATES, NOTES = "plan.json", "states", "steps"
+# What a step has made waits on disk, in pieces of so many rows. Java's serializer holds on to a hundred pieces, so with
+# Spark's 10,000 rows of some kilobytes each two tasks filled a heap of 1 GB.
+_PIECE = "spark.sql.inMemoryColumnarStorage.batchSize", "50"
 WRITERS = 2  # tables at once: one is planned, or its commit written, while another's rows are
 # Kafka's columns of a record that is written, by their order.
 _KAFKA = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
@@ -96,6 +99,7 @@ class Backfill:
     ) -> None:
         self.plan, self.archived, self.topics = plan, archived, topics
         self.spark: SparkSession = archived.sparkSession
+        self.spark.conf.set(*_PIECE)
         self.settings = settings.model_copy(update={"generation": generation.name})
         self.folder = self.settings.checkpoint_of("backfill")
         first, *others = [JOBS[name] for name in generation.jobs if JOBS[name].is_replayable]

@@ -5,7 +5,7 @@ import pytest
 from infra.jars import default_jars
 from infra.local.kafka import KafkaBroker
 from tests.integration.conftest import free_ports
-from tests.integration.ops.small_chain import SmallChain
+from tests.integration.ops.small_chain import SECONDS, SmallChain
 from tests.spark import end_spark
 from tests.waiting import until
 
@@ -24,12 +24,12 @@ def brokers(spark):
 def new_chain(spark, brokers, tmp_path_factory):
     """Makes a chain with a broker and topics; nothing runs and nothing is fed yet."""
 
-    def make(name: str = "chain", prefix: str = "") -> SmallChain:
+    def make(name: str = "chain", prefix: str = "", seconds: int = SECONDS) -> SmallChain:
         broker = KafkaBroker(tmp_path_factory.mktemp(f"{name}-broker"), free_ports(4), jars=default_jars())
         brokers.append(broker)
         broker.spawn()
         until(broker.ready, 120, "the broker does not answer")
-        chain = SmallChain(tmp_path_factory.mktemp(name), broker.address, spark, prefix)
+        chain = SmallChain(tmp_path_factory.mktemp(name), broker.address, spark, prefix, seconds)
         chain.create_topics()
         return chain
 

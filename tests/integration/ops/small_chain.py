@@ -27,7 +27,7 @@ from ops.simulator.simulation import Simulation
 from ops.simulator.truth import Truth
 from tests.waiting import until
 
-SECONDS = 240  # of the simulation
+SECONDS = 240  # of the simulation, if nothing else is said
 PATIENCE = 600  # on a busy machine
 STARTING = 40
 RUNNING = ("enrichment", "statistics", "detector", "incidents", "archive.log", "archive.novelties")
@@ -43,8 +43,10 @@ FAULTS = (
 class SmallChain:
     """All jobs but the indexer; what isn't fed yet is held back. The names of its machines begin with `prefix`."""
 
-    def __init__(self, home: Path, bootstrap: str, spark: SparkSession, prefix: str = "") -> None:
-        self.spark, self.home, self.prefix = spark, home, prefix
+    def __init__(
+        self, home: Path, bootstrap: str, spark: SparkSession, prefix: str = "", seconds: int = SECONDS
+    ) -> None:
+        self.spark, self.home, self.prefix, self.seconds = spark, home, prefix, seconds
         self.running = RUNNING
         self.settings = Settings(
             home=home,
@@ -96,17 +98,17 @@ class SmallChain:
         with self._moved:
             self._limit = second * 1000
             self._moved.notify_all()
-            if second < SECONDS:
+            if second < self.seconds:
                 assert self._moved.wait_for(lambda: self._reached >= self._limit, PATIENCE)
-        if second >= SECONDS:
+        if second >= self.seconds:
             self._sender.join(PATIENCE)
             assert not self._sender.is_alive()
         self._producer.flush()
 
     def _begin_feed(self) -> threading.Thread:
-        start = (int(datetime.now(UTC).timestamp()) - SECONDS) * SECOND
+        start = (int(datetime.now(UTC).timestamp()) - self.seconds) * SECOND
         faults = tuple(parse(fault.replace(":", f":{self.prefix}")) for fault in FAULTS)
-        cloud = {"start_unix_nano": start, "duration": SECONDS * SECOND, "machines": 8, "faults": faults}
+        cloud = {"start_unix_nano": start, "duration": self.seconds * SECOND, "machines": 8, "faults": faults}
         simulation = Simulation(Cloud(**cloud, name_prefix=self.prefix))
         self._producer = CollectorProducer(self.settings.kafka_bootstrap, simulation.topics())
 
@@ -114,7 +116,7 @@ class SmallChain:
             with self._moved:
                 self._reached = progress.reached_ms - start // 1_000_000
                 self._moved.notify_all()
-                self._moved.wait_for(lambda: self._reached < self._limit or self._limit >= SECONDS * 1000)
+                self._moved.wait_for(lambda: self._reached < self._limit or self._limit >= self.seconds * 1000)
 
         def send() -> None:
             with Truth(self.truth, simulation) as truth:
@@ -169,7 +171,8 @@ class SmallChain:
             seen.append(sum(self._ends().values()))
             return not self.behind() and seen[-1] == seen[-2]
 
-        self.wait_for(is_caught_up, "the chain doesn't catch up")
+        patience = max(PATIENCE, self.seconds)  # nobody asks it to be faster than the clock
+        until(lambda: self._tend() or is_caught_up(), patience, "the chain doesn't catch up")
         _drain("chain", self._queries, self._gate, self.settings)
 
     def _ends(self) -> dict:

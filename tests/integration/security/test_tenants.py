@@ -6,7 +6,7 @@ import time
 
 import pytest
 import yaml
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from connectors.kafka.client import make_producer
 from infra.contract.topics import DEFAULT_MAP
@@ -53,7 +53,10 @@ class Tenant:
         """Write a record; the seconds that it took, or the error."""
         failed = []
         began = time.monotonic()
-        self.producer.produce(topic, b"x" * size, on_delivery=lambda error, _: failed.append(error))
+        try:
+            self.producer.produce(topic, b"x" * size, on_delivery=lambda error, _: failed.append(error))
+        except KafkaException as refused:  # librdkafka knew the broker's answer before the record was queued
+            return refused.args[0]
         assert self.producer.flush(30) == 0
         return failed[0] or time.monotonic() - began
 

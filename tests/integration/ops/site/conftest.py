@@ -8,7 +8,7 @@ import pytest
 from ops.site.mirror import mirrored
 from tests.integration.conftest import free_ports
 from tests.integration.ops.site.mirroring import Arrivals, between, mirror_maker, sent
-from tests.integration.ops.site.two_sites import Sites
+from tests.integration.ops.site.two_sites import SENT, Sites
 from tests.replay.report import Report
 
 COUNTS = ("lost", "duplicated")  # of all proofs together
@@ -18,7 +18,7 @@ SHOWN = ("same_bytes", "cut_s", "failover_s", "bytes_ratio_edge")
 @pytest.fixture(scope="session")
 def sites(new_chain, tmp_path_factory):
     """Everything was sent. Of dc1 all is at the centre, through two kills of its mirror; of dc2 what is before CUT."""
-    chains = {name: new_chain(name, f"{name}-") for name in ("dc1", "dc2")}
+    chains = {name: new_chain(name, f"{name}-", SENT) for name in ("dc1", "dc2")}
     centre = new_chain("centre")
     folder: Path = tmp_path_factory.mktemp("mirrors")
     mirrors, arrivals = {}, Arrivals(centre, mirrored(centre.topics))

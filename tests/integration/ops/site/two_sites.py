@@ -6,11 +6,13 @@ from tests.chaos.processes import Job
 from tests.chaos.reading import Record, read_topic
 from tests.integration.ops.records import parsed
 from tests.integration.ops.site.mirroring import Arrivals, sent
-from tests.integration.ops.small_chain import SECONDS, SmallChain
+from tests.integration.ops.small_chain import SmallChain
 
 STEP = 4  # seconds that are sent before the centre has to have them: less than what a watermark leaves
 KILLS = (60, 180)  # of the mirror of dc1
 CUT = 120  # since when nothing comes from dc2
+CUT_S = 3600  # how long that lasts
+SENT = CUT + CUT_S  # seconds of the simulation
 
 
 @dataclass
@@ -26,7 +28,7 @@ class Sites:
     def feed(self) -> None:
         """Send all in step, as two sites send at the same time; dc1's mirror is killed, and dc2 cut off, on the way."""
         dc1, dc2 = self.chains["dc1"], self.chains["dc2"]
-        for second in range(STEP, SECONDS + STEP, STEP):
+        for second in range(STEP, SENT + STEP, STEP):
             dc1.feed_until(second)
             dc2.feed_until(second)
             if second in KILLS:
