@@ -85,7 +85,7 @@ test-compose: setup ## Bring the compose stack up, kill containers, compare with
 	$(BIN)/python -m tests.deploy.compose $(DEPLOY_ARGS)
 
 .PHONY: test-upgrade
-test-upgrade: setup ## Upgrade the compose stack to images that crash, are slow, have another state, answer otherwise: build/upgrade.json, over an hour, needs Docker
+test-upgrade: setup ## Upgrade the compose stack, or a release in your cluster (DEPLOY_ARGS="--on kubernetes"), to images that crash, are slow, have another state, answer otherwise: build/upgrade.json, over an hour, needs Docker
 	$(BIN)/python -m tests.deploy.upgrade $(DEPLOY_ARGS)
 
 .PHONY: test-k8s
@@ -98,11 +98,18 @@ test-chaos: setup $(MOTO)/.installed ## Kill everything at random moments and co
 
 .PHONY: test-cluster
 test-cluster: setup ## Run the chain on Spark's own cluster manager, kill executors, workers and drivers, and compare record by record: build/cluster.json
-	KAPPA_CHAOS_REPORT=build/cluster.json $(BIN)/pytest tests/chaos/test_cluster.py --timeout 3600 $(TEST_ARGS)
+	KAPPA_CHAOS_REPORT=build/standalone.json $(BIN)/pytest tests/chaos/test_cluster.py --timeout 3600 $(TEST_ARGS)
+	$(BIN)/python -m tests.cluster
+
+.PHONY: test-executors
+test-executors: setup ## Install the chart with Spark's executors as pods, kill executors and drivers, replay and compare: build/cluster.json, needs a cluster
+	$(BIN)/python -m tests.deploy.executors $(DEPLOY_ARGS)
+	$(BIN)/python -m tests.cluster
 
 .PHONY: test-object-store
-test-object-store: setup $(MOTO)/.installed ## Keep checkpoints and tables in S3, which is slow, throttles and is gone for a minute, while jobs are killed: build/chaos.json, 20 minutes
-	$(BIN)/pytest tests/object_store tests/chaos -k object_store --timeout 2400 $(TEST_ARGS)
+test-object-store: setup $(MOTO)/.installed ## Keep checkpoints and tables in S3, which is slow, throttles and is gone for a minute, while jobs are killed: build/cluster.json, 20 minutes
+	KAPPA_CHAOS_REPORT=build/object-store.json $(BIN)/pytest tests/object_store tests/chaos -k object_store --timeout 2400 $(TEST_ARGS)
+	$(BIN)/python -m tests.cluster
 
 .PHONY: test-soak
 test-soak: setup ## Lead the whole chain through thirty days of event time in two hours, a kill every five minutes: nothing lost, nothing grows: build/soak.json
@@ -122,9 +129,13 @@ test-replay: setup ## Replay the chain, from Kafka, from Delta and from savepoin
 	$(BIN)/pytest tests/integration/ops -m slow --ignore tests/integration/ops/site $(TEST_ARGS)
 
 .PHONY: test-sites
-test-sites: setup ## Mirror two sites to a centre, through kills and a cut, and compare what it says of them: build/sites.json, 15 minutes
+test-sites: setup ## Mirror two sites to a centre, through kills and a cut, and compare what it says of them: build/sites.json, 18 minutes
 	@rm -f build/sites.json
 	$(BIN)/pytest tests/integration/ops/site -m slow $(TEST_ARGS)
+
+.PHONY: test-mirror
+test-mirror: setup ## Mirror another broker into the compose stack by infra/docker/mirror.yml, through kills: build/mirror.json, 3 minutes, needs Docker
+	$(BIN)/python -m tests.deploy.mirror
 
 .PHONY: test-fuzz
 test-fuzz: setup ## Send 200,000 bad records through enrichment and indexer: each is accounted for, 10 minutes
@@ -226,6 +237,7 @@ bench-scaling: setup ## Measure what an event costs each stage as machines, part
 .PHONY: bench-cluster
 bench-cluster: setup ## Measure what Spark's own cluster manager costs beside local[2], and what a second executor gives; report in build/bench-cluster.json
 	$(BIN)/python -m tests.bench.cluster $(BENCH_ARGS)
+	$(BIN)/python -m tests.cluster
 
 .PHONY: bench-sink
 bench-sink: setup ## Measure our Kafka sink beside Spark's own (BENCH_ARGS="--rows 500000 --rounds 7"); report in build/sink.json
@@ -265,6 +277,10 @@ quality: setup $(VENV)/.peers ## Score the detector on NAB, SMD, Nezha, root cau
 		if [ -d "$(DATA)/$$set" ]; then sets+=("--$${set//_/-}" "$(DATA)/$$set"); \
 		else echo "$$set: not measured, $(DATA)/$$set is missing"; fi; done; \
 	$(BIN)/kappa quality "$${sets[@]}" $(PEERS) --cloud 10 --fleet-hours 24
+
+.PHONY: pictures
+pictures: setup $(VENV)/.peers ## Draw SMD's best and worst machine with their alerts into docs/history/pictures (DATA=folder), 8 minutes
+	$(BIN)/python -m tests.bench.pictures $(DATA)/smd
 
 # Its packages don't go with ours; Flink 2.2 needs Python 3.9 to 3.12.
 $(FLINK)/.installed: tests/bench/flink/requirements.lock
