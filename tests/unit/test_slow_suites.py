@@ -5,7 +5,12 @@ import sys
 from pathlib import Path
 
 # What has an environment of its own: Flink, the object store, and the peers of requirements-bench.lock.
-OTHER_PACKAGES = ("tests/bench/flink", "tests/bench/templates", "tests/object_store/server.py")
+OTHER_PACKAGES = (
+    "tests/bench/flink",
+    "tests/bench/pictures.py",
+    "tests/bench/templates",
+    "tests/object_store/server.py",
+)
 RUN_ELSEWHERE = ("tests/unit", "tests/integration", "tests/charts")
 IMPORT = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)"
 
