@@ -91,6 +91,11 @@ class Job:
         return self.sink == "delta"
 
     @property
+    def is_for_readers(self) -> bool:
+        """Whether it keeps what others say where readers find it, in tables or documents."""
+        return self.sink in ("delta", "elasticsearch")
+
+    @property
     def is_replayable(self) -> bool:
         """Whether a replay can begin with it: it reads the log from any offset, and its output goes back to the log."""
         return self.sink == "kafka"

@@ -37,6 +37,7 @@ console = Console(width=None if sys.stdout.isatty() else 160)
 errors = Console(stderr=True)
 EXAMPLES = 5
 REPLAYABLE = ", ".join(job.name for job in JOBS if job.is_replayable)
+FOR_READERS = ", ".join(job.name for job in JOBS if job.is_for_readers)
 
 Name = Annotated[str, typer.Argument(help="A generation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -81,6 +82,10 @@ def start(
     ref: Annotated[
         str | None, typer.Option(help="Of processes: the git commit whose code it runs. [the present code]")
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A job for readers to leave out: {FOR_READERS}. Quicker: to compare, not to promote."),
+    ] = None,
     detach: Annotated[bool, typer.Option(help="Run in the background.")] = False,
     stay: Stay = True,
 ) -> None:
@@ -94,7 +99,19 @@ def start(
     platform = on.value if on else settings.platform
     platforms.check(platform, image, ref, detach)
     request = Request(
-        name, job, begin, until, tuple(changes or ()), where, max_rate, base, source.value, platform, image, ref
+        name,
+        job,
+        begin,
+        until,
+        tuple(changes or ()),
+        where,
+        max_rate,
+        base,
+        source.value,
+        platform,
+        image,
+        ref,
+        tuple(without or ()),
     )
     registry = Registry.read(settings.kafka_bootstrap)
     _begin(request, registry, settings)
@@ -373,6 +390,7 @@ def promote(
     patience = seconds_of(deadline, "--deadline")
     settings = load_storage_settings()
     registry = Registry.read(settings.kafka_bootstrap)
+    promotion.check_readable(registry.find(name))
     if not force:
         promotion.check_caught_up(promotion.watch(name, registry, settings), patience)
     if tolerance is not None and name != registry.promotion.generation:

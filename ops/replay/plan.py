@@ -36,6 +36,7 @@ class Request:
     platform: Platform = "processes"
     image: str | None = None
     ref: str | None = None
+    without: Sequence[str] = ()
 
     @property
     def is_from_time(self) -> bool:
@@ -56,7 +57,7 @@ def plan(
     read = registry.topics(base, load_topics(settings.topics_file))
     topics = [topic.name for topic in inputs(request.job, read)]
     running = {name for name in (*CHAIN, *settings.optional_jobs) if JOBS[name].follows_replays}
-    jobs = JOBS.with_followers(request.job, read, running)
+    jobs = _without(request.without, JOBS.with_followers(request.job, read, running))
     _check_combination(request)
     begin_ms = parse_time(request.begin) if request.is_from_time else None
     if start is None:
@@ -88,6 +89,14 @@ def _check_combination(request: Request) -> None:
         raise UserError("--source delta: a savepoint has offsets of Kafka's topics; use --from TIME or earliest")
     if request.source == "delta" and request.where:
         raise UserError("--source delta: doesn't go with --where; replay all of it and compare what you want")
+
+
+def _without(unwanted: Collection[str], jobs: Sequence[str]) -> tuple[str, ...]:
+    """The jobs but for the unwanted ones. Raises UserError if one of these isn't for readers alone."""
+    possible = [name for name in jobs if JOBS[name].is_for_readers]
+    if refused := next((name for name in unwanted if name not in possible), None):
+        raise UserError(f"--without {refused}: leave out {' or '.join(possible)}; the others read what it writes")
+    return tuple(name for name in jobs if name not in unwanted)
 
 
 def inputs(job: str, topics: TopicMap) -> tuple[Topic, ...]:

@@ -17,10 +17,11 @@ from infra.contract.topics import LIVE, load_topics
 from infra.errors import UserError
 from jobs.indexer.index_names import index_of
 from jobs.runtime.settings import Settings, present_identity
+from jobs.table import JOBS
 from ops.replay import restore, run, views
 from ops.replay.diff import Diff
 from ops.replay.progress import CatchUp, Watched
-from ops.replay.registry import Promotion, Registry, write
+from ops.replay.registry import Generation, Promotion, Registry, write
 from ops.savepoints.store import Store
 
 
@@ -33,6 +34,16 @@ def watch(name: str, registry: Registry, settings: Settings) -> Watched:
     """What observes the progress of a generation."""
     topics = registry.topics(name, load_topics(settings.topics_file))
     return Watched(registry.find(name), topics, settings, Log(settings.kafka_bootstrap))
+
+
+def check_readable(generation: Generation) -> None:
+    """Raises UserError if it runs without a job that keeps what it says for readers."""
+    lacking = [job.name for job in JOBS if job.is_for_readers and job.name not in generation.jobs]
+    if lacking:
+        raise UserError(
+            f"generation={generation.name}: runs without {' and '.join(lacking)}, so readers would find nothing; start "
+            "another one with all jobs"
+        )
 
 
 def check_caught_up(watched: Watched, patience: float) -> None:

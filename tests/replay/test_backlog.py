@@ -64,9 +64,19 @@ def _send(producer: Producer, value: bytes, key: str | None, milli: int, partiti
             producer.poll(0.2)
 
 
-def test_a_long_backlog_takes_bounded_memory(chain: Chain, report: Report, backlog: int):
+@pytest.mark.parametrize(
+    ("kind", "name", "options"),
+    [
+        ("a long backlog", "fast", ()),
+        ("a long backlog, to compare", "bare", ("--without", "archive", "--without", "indexer")),
+    ],
+    ids=["all jobs", "to compare"],
+)
+def test_a_long_backlog_takes_bounded_memory(
+    chain: Chain, report: Report, backlog: int, kind: str, name: str, options: tuple[str, ...]
+):
     chain.environment_changes["KAPPA_MAX_OFFSETS_PER_TRIGGER"] = "20000"
-    start = ("replay", "start", "--job", "statistics", "--base", "long", "--to", "latest", "--as", "fast")
+    start = ("replay", "start", "--job", "statistics", "--base", "long", "--to", "latest", "--as", name, *options)
     began = time.monotonic()
     process = chain.start(*start)
     peaks: list[float] = []
@@ -80,11 +90,11 @@ def test_a_long_backlog_takes_bounded_memory(chain: Chain, report: Report, backl
     assert process.returncode == 0
 
     last = (START + (STEPS - 1) * WINDOW_SECONDS * 1000) * 1_000_000
-    assert set(last_watermarks(chain.settings.kafka_bootstrap, "statistics.fast", tail=300).values()) == {last}
+    assert set(last_watermarks(chain.settings.kafka_bootstrap, f"statistics.{name}", tail=300).values()) == {last}
     third = len(peaks) // 3
     by_third = [round(max(peaks[n * third : (n + 1) * third or None] or [0])) for n in range(3)]
     report.add(
-        "a long backlog",
+        kind,
         events=backlog,
         seconds=round(seconds, 1),
         events_per_second=round(backlog / seconds),

@@ -35,6 +35,16 @@ def test_a_generation_runs_the_job_and_all_that_follow_it(planned):
     assert planned(job="statistics").jobs == ("statistics", *FOLLOWERS)
 
 
+def test_jobs_that_only_readers_need_can_be_left_out(planned):
+    assert planned(without=["archive", "indexer"]).jobs == ("detector", "incidents")
+
+
+@pytest.mark.parametrize("unwanted", ["detector", "incidents", "enrichment", "notifier"])
+def test_jobs_that_others_need_or_that_do_not_run_cannot_be_left_out(planned, unwanted):
+    with pytest.raises(UserError, match=f"--without {unwanted}: leave out archive or indexer"):
+        planned(without=["archive", unwanted])
+
+
 def test_a_replay_tells_nobody_again_what_has_long_happened():
     settings = Settings(optional_jobs="notifier,rules")
     found = plan(Request("v3", "enrichment"), settings, Registry(), OneRecordASecond())

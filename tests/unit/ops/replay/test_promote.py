@@ -33,7 +33,7 @@ def test_nothing_to_compare_is_no_proof():
 @pytest.fixture
 def promoted(monkeypatch):
     """The generations that were promoted; `v2` is caught up."""
-    names, registry = [], Registry({"v2": Generation(name="v2", base="live", jobs=("detector",))})
+    names, registry = [], Registry({"v2": Generation(name="v2", base="live", jobs=("detector", "archive", "indexer"))})
 
     def promote(name, *_):
         names.append(name)
@@ -50,6 +50,14 @@ def promoted(monkeypatch):
 
 def call(*arguments):
     return CliRunner().invoke(cli.app, ["promote", "v2", *arguments])
+
+
+def test_without_tables_or_documents_it_is_refused_even_by_force(promoted):
+    names, registry = promoted
+    registry.generations["v2"] = Generation(name="v2", base="live", jobs=("detector", "archive"))
+    refused = call("--force")
+    assert isinstance(refused.exception, UserError) and "v2: runs without indexer" in str(refused.exception)
+    assert not names
 
 
 def test_within_the_tolerance_it_is_promoted(promoted):
