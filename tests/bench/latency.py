@@ -1,8 +1,10 @@
 """`make bench-latency`: how late results are with the shipped defaults, and what an event costs, at several rates.
 
-Real broker, all Spark jobs and the load as processes, exactly-once, the archive on; no setting is changed.
+Real broker and Elasticsearch, all jobs and the load as processes, exactly-once, archive and indexer on; no setting is
+changed. And what a batch of each stage costs that has hardly any records.
 """
 
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +14,12 @@ from rich.console import Console
 
 from jobs.runtime.lateness import LatenessFollower
 from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
+from tests.bench.chain.fixed_cost import fixed_cost
+from tests.bench.chain.indexed import INDEXER, Indexed, IndexedLab
 from tests.bench.chain.lab import STAGES
-from tests.bench.chain.trial import Shape, trial
+from tests.bench.chain.trial import TOLD, Shape, trial
 
 TOPICS = {"scrapes": METRICS_TOPIC, "single": LINES_TOPIC}
-TOLD = ("events", "statistics", "novelties")
 CASES = ["10000:scrapes", "50000:scrapes", "10000:single"]
 app = typer.Typer(add_completion=False)
 console = Console(stderr=True)
@@ -28,29 +31,37 @@ def main(
     machines: Annotated[int, typer.Option(help="Machines, of some 31 series each.")] = 1_000,
     warm: Annotated[int, typer.Option(help="Seconds at the first rate before anything is measured.")] = 300,
     seconds: Annotated[int, typer.Option(help="Seconds of a measurement.")] = 600,
+    quiet: Annotated[int, typer.Option(help="Seconds in which the batches' fixed cost is measured.")] = 120,
     report: Annotated[Path, typer.Option("--json", help="Where the report goes.")] = Path("build/latency.json"),
 ) -> None:
     """Measure from the broker's time of a raw record to `events`, and from a window's end to what is said of it.
+
+    `elasticsearch` is from a window's end until the indexer has committed its statistics: their documents are written.
 
     Example: python -m tests.bench.latency --case 10000:scrapes --warm 60 --seconds 120
     """
     shape = Shape(machines, warm, seconds, {})
     rates = [_parsed(one) for one in case]
-    found: list[dict[str, Any]] = []
+    facts: dict[str, Any] = {"fixed_cost": {}, "rates": []}
     report.parent.mkdir(exist_ok=True)
-    with shape.lab() as lab:
+    with tempfile.TemporaryDirectory() as folder, IndexedLab(Path(folder), {}).up() as lab:
         for name in STAGES:
             lab.start(name)
+        lab.jobs[INDEXER].start()
         lab.load(rates[0][0], warm, machines, singles=rates[0][1] == "single").communicate(timeout=warm + 120)
+        facts["fixed_cost"] = fixed_cost(lab, machines, quiet)
+        console.print(facts["fixed_cost"])
         for rate, form in rates:
-            measured = trial(lab, shape, rate, TOPICS[form])
+            with Indexed(lab, lab.topics["statistics"].name) as indexed:
+                measured = trial(lab, shape, rate, TOPICS[form])
             cpu = sum(measured["cpu_seconds_per_million"].values())
             latency = {topic: measured["latency"].get(topic) for topic in TOLD}
             allowed = LatenessFollower(lab.broker.address, lab.topics).catch_up()
+            latency["elasticsearch"] = indexed.quantiles()
             figures = {"lateness_s": allowed.latest_ms / 1000, "cpu_us_per_event": round(cpu, 2), "measured": measured}
-            found.append({"rate": rate, "form": form, **latency, **figures})
-            report.write_bytes(orjson.dumps({"rates": found}, option=orjson.OPT_INDENT_2))
-            console.print({name: value for name, value in found[-1].items() if name != "measured"})
+            facts["rates"].append({"rate": rate, "form": form, **latency, **figures})
+            report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
+            console.print({name: value for name, value in facts["rates"][-1].items() if name != "measured"})
 
 
 def _parsed(case: str) -> tuple[int, str]:

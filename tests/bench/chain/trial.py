@@ -35,7 +35,7 @@ BATCHES, BATCH_EVENTS, ARCHIVE_BATCH_EVENTS = 6, 3_500_000, 7_000_000
 MEASURED = (0.5, 0.9)  # of a backlog: a JVM compiles in the beginning, and in the end Flink waits for its checkpoint
 DRAINED = 0.99  # of the offsets: Flink doesn't commit those of transactions' markers, of which gathering has more
 FORMATS = {METRICS_TOPIC: "otlp_metrics_json", LINES_TOPIC: "lines_json"}
-TOLD = ("events", "statistics", "novelties")
+TOLD = ("events", "statistics", "novelties", "incidents")
 
 
 @dataclass(frozen=True)

@@ -83,38 +83,34 @@ def chain(bootstrap, telemetry):
         "KAPPA_ARCHIVE_TRIGGER_SECONDS": "0.5",
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",  # they live for minutes: less compilation
     }
-    processes = {}
-    try:
-        for job in JOBS:  # one by one: Spark gives a query's first Python worker ten seconds, and all at once need more
-            command = [sys.executable, "-m", "ops.cli", "run", job]
-            processes[job] = subprocess.Popen(command, env=environment, start_new_session=True)
-            _wait_until_read(bootstrap, load_topics(topics_file), processes)
-        for process in processes.values():
+    codes = {}
+    for job in JOBS:  # one by one, each with the cores for itself
+        command = [sys.executable, "-m", "ops.cli", "run", job]
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        try:
+            _wait_until_read(bootstrap, load_topics(topics_file), job, process)
             process.send_signal(signal.SIGTERM)
-        codes = {job: process.wait(120) for job, process in processes.items()}
-    finally:
-        for process in processes.values():
+            codes[job] = process.wait(120)
+        finally:
             process.kill()
     return codes, lambda topic: [record for _, record in read_records(bootstrap, topic)]
 
 
-def _wait_until_read(bootstrap, topics, processes):
-    """Each job that runs has committed the end of what it reads, in the order of the chain."""
-    telemetry = [topic.name for topic in topics.telemetry]
+def _wait_until_read(bootstrap, topics, job, process):
+    """The job has committed the end of what it reads."""
     reads = [
-        ("enrichment", "kappa.live.enrichment", telemetry),
+        ("enrichment", "kappa.live.enrichment", [topic.name for topic in topics.telemetry]),
         ("statistics", "kappa.live.statistics", ["events"]),
         ("detector", "kappa.live.detector", ["statistics"]),
         ("detector", "kappa.live.incidents", ["novelties"]),
         ("archive", "kappa.live.archive.log", [topic.name for topic in topics.archived]),
     ]
     log, deadline = Log(bootstrap), time.monotonic() + DEADLINE_SECONDS
-    for group, names in [(group, names) for job, group, names in reads if job in processes]:
+    for group, names in [(group, names) for name, group, names in reads if name == job]:
         ends = log.ends(names)
         while lag := sum(ends.values()) - sum(log.committed(group, ends).values()):
             assert time.monotonic() < deadline, f"{group} is {lag} records behind"
-            dead = {job: process.returncode for job, process in processes.items() if process.poll() is not None}
-            assert not dead, f"ended: {dead}"
+            assert process.poll() is None, f"{job} ended: {process.returncode}"
             time.sleep(1)
             ends = log.ends(names)
 

@@ -1,0 +1,96 @@
+"""How long after its time a record's documents are in Elasticsearch."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
+
+from connectors.kafka.client import fetch_committed, make_consumer
+from connectors.kafka.security import client_config
+from infra.jars import default_jars
+from infra.local.elasticsearch import Elasticsearch
+from tests.bench.chain.lab import PORT, Lab
+from tests.chaos.processes import Job
+from tests.waiting import until
+
+INDEXER = "indexer"
+ELASTICSEARCH_PORT = PORT + 20
+MILLI = 1000
+
+
+class IndexedLab(Lab):
+    """A lab that has Elasticsearch, too, and the indexer."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
+        self.elasticsearch = Elasticsearch(home / "elasticsearch", ELASTICSEARCH_PORT, jars=default_jars())
+        super().__init__(home, settings | {"KAPPA_ELASTICSEARCH_URL": self.elasticsearch.address})
+
+    def move_to(self, generation: str) -> None:
+        """From now on, jobs of this generation, the indexer among them."""
+        super().move_to(generation)
+        environment = next(iter(self.jobs.values())).environment
+        log = self.home / f"{INDEXER}-{generation}.log"
+        self.jobs[INDEXER] = Job(INDEXER, ("run", INDEXER), environment, log)
+
+    @contextmanager
+    def up(self) -> Iterator["IndexedLab"]:
+        """Broker and Elasticsearch; the indexer runs, as it needs no Spark."""
+        self.elasticsearch.spawn()
+        try:
+            with super().up():
+                until(self.elasticsearch.ready, 120, "Elasticsearch does not start")
+                yield self
+        finally:
+            self.elasticsearch.stop()
+
+
+class Indexed(threading.Thread):
+    """Takes the age of each record of a topic's first partition when the indexer has committed it.
+
+    The documents are written before; Elasticsearch shows them to searches at its next refresh.
+    """
+
+    def __init__(self, lab: Lab, topic: str) -> None:
+        super().__init__(daemon=True)
+        self._seconds: list[float] = []
+        self._waiting: deque[tuple[int, float]] = deque()  # offset and time of what isn't committed yet
+        self._place = TopicPartition(topic, 0, OFFSET_END)
+        self._over = threading.Event()
+        connection = client_config(lab.broker.address)
+        self._reader = make_consumer(connection, "bench.indexed", {"isolation.level": "read_committed"})
+        self._reader.assign([self._place])
+        self._group = make_consumer(connection, lab.settings.query_of(INDEXER), {"isolation.level": "read_uncommitted"})
+
+    def run(self) -> None:
+        """Until the block ends."""
+        while not self._over.is_set():
+            for message in self._reader.consume(1000, 0.1):
+                if message.error():
+                    raise KafkaException(message.error())
+                if message.key() is not None:  # a watermark has none
+                    self._waiting.append((message.offset(), message.timestamp()[1] / MILLI))
+            (done,) = fetch_committed(self._group, [self._place])
+            while self._waiting and self._waiting[0][0] < done.offset:
+                self._seconds.append(time.time() - self._waiting.popleft()[1])
+
+    def quantiles(self) -> dict[str, float] | None:
+        """p50, p99 and maximum, s; None if there was no record."""
+        if not self._seconds:
+            return None
+        p50, p99, most = np.quantile(self._seconds, [0.5, 0.99, 1.0]).round(2).tolist()
+        return {"p50_s": p50, "p99_s": p99, "max_s": most, "records": len(self._seconds)}
+
+    def __enter__(self) -> "Indexed":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+        self._reader.close()
+        self._group.close()
