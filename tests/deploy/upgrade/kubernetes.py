@@ -24,6 +24,7 @@ class UpgradedRelease(Release):
         self.load = load
         self.given = f"{self.image()}:{self.tag}"
         self._first = self.tag
+        self._mode = ""  # of the guard of the revision that is installed, whose hook goes back to it
 
     def provide(self, image: str) -> None:
         """Bring an image that Docker has to the nodes."""
@@ -34,7 +35,7 @@ class UpgradedRelease(Release):
         """Install it."""
         self.tag = self._first
         self.prepare()
-        self.install("--set", "upgrade.mode=savepoint")
+        self._install()
 
     def running(self) -> set[str]:
         """What its jobs run."""
@@ -53,6 +54,8 @@ class UpgradedRelease(Release):
             return self._promote(image, (*guard, "--set", f"upgrade.tolerance={TOLERANCE}", *timeout))
         tag = ("--set", f"image.tag={image.rpartition(':')[2]}")
         failure = self._try((*self.values, *tag, *guard, "--atomic", *timeout))
+        if not failure:
+            self._mode = variant.mode
         lines = [failure, *map(self._log, ("upgrade-watch", "upgrade-back"))]
         return not failure, " ".join(filter(None, lines))
 
@@ -84,7 +87,8 @@ class UpgradedRelease(Release):
 
     def expected(self, variant: Variant) -> tuple[str, ...]:
         """Parts of these lines."""
-        return (*(variant.says if variant.gets_ready else NEVER_READY), variant.goes_back)
+        says = variant.says if variant.gets_ready else NEVER_READY
+        return (*says, variant.goes_back) if self._mode == "savepoint" else says
 
     def keep(self, image: str) -> None:
         """The image of what is installed next."""
@@ -92,4 +96,8 @@ class UpgradedRelease(Release):
 
     def withdraw(self) -> None:
         """Take the generation out of the release."""
-        self.install("--set", "upgrade.mode=savepoint", "--no-hooks")
+        self._install("--no-hooks")
+
+    def _install(self, *options: str) -> None:
+        self.install("--set", "upgrade.mode=savepoint", *options)
+        self._mode = "savepoint"
