@@ -22,11 +22,12 @@ from tests.bench.yahoo.ads import STEPS_A_SECOND, TAIL_MS, WINDOW_MS, Ads
 from tests.bench.yahoo.engines import BACKLOG, ENGINES, FLINK, STEADY, AdsLab, Programs, sent
 from tests.bench.yahoo.trial import backlog, steady
 
-BACKLOG_RATE = 20_000  # events a second of event time
+BACKLOG_RATE = 10_000  # events a second of event time
 FILL_SECONDS = 1_800.0
 LEAD_MS = 2_000  # from a trial's start to its load's
 TAIL_SECONDS = TAIL_MS // 1000
 ALL = list(ENGINES)
+LEAST_EVENTS = BACKLOG_RATE * 3 * WINDOW_MS // 1000  # so that some windows are complete
 LEAST_SECONDS = 2 * WINDOW_MS // 1000  # so that a whole window is measured, wherever it begins
 
 Facts = dict[str, Any]
@@ -42,7 +43,7 @@ def _engine(name: str) -> str:
 
 @app.command()
 def main(
-    events: Annotated[int, typer.Option(min=1_000_000, help="Of the backlog.")] = 4_000_000,
+    events: Annotated[int, typer.Option(min=LEAST_EVENTS, help="Of the backlog.")] = 4_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How often each engine goes through the backlog.")] = 3,
     rate: Annotated[int, typer.Option(min=100, help="Events a second of the steady load.")] = 20_000,
     seconds: Annotated[int, typer.Option(min=LEAST_SECONDS, help="How long the steady load is measured.")] = 120,
@@ -71,9 +72,8 @@ def main(
             programs = Programs.ready(Path(folder), flink)
         except UserError as error:
             raise typer.BadParameter(str(error)) from error
-        facts["backlog"] = of_backlog(
-            programs, engine, Ads(seed, _now_ms(), BACKLOG_RATE, events // BACKLOG_RATE), rounds
-        )
+        span = events // BACKLOG_RATE
+        facts["backlog"] = of_backlog(programs, engine, Ads(seed, _now_ms() - span * 1000, BACKLOG_RATE, span), rounds)
         _write(report, facts)
         for name in engine:
             facts["steady"][name] = under_load(programs, name, seed, rate, warm, seconds)

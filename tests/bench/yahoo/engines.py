@@ -177,7 +177,9 @@ class AdsLab(Lab):
 
 def sent(load: subprocess.Popen[bytes], seconds: float) -> dict[str, float]:
     """The facts of a load that ends within that time."""
-    facts: dict[str, float] = orjson.loads(load.communicate(timeout=seconds)[0])
+    output, _ = load.communicate(timeout=seconds)
+    assert load.returncode == 0, "the load has failed"
+    facts: dict[str, float] = orjson.loads(output)
     return facts
 
 

@@ -39,7 +39,7 @@ from jobs.runtime.settings import load_settings
 from jobs.runtime.shard_state import Input, Message, Opener, Output
 from tests.bench.yahoo.ads import WINDOW_MS
 
-ADS, CAMPAIGNS, VIEWS, COUNTS = "ad-events", "ad-campaigns", "ad-views", "campaign-counts"
+ADS, CAMPAIGNS, VIEWS, COUNTS = "ads", "campaigns", "views", "counts"
 AD = "ad_id string, event_type string, event_time string"
 NANO_A_MILLI = 1_000_000
 
@@ -121,7 +121,7 @@ def counted(rows: DataFrame, campaigns: DataFrame, lateness_ms: int, topic: str)
 
 
 class CampaignShard:
-    """The state of one partition of `ad-views`: the counts of open windows, see `jobs.runtime.shard_state`."""
+    """The state of one partition of `views`: the counts of open windows, see `jobs.runtime.shard_state`."""
 
     def __init__(self, parts: Parts | None = None) -> None:
         header: dict[str, Any] = unpack(parts)[0] if parts else {"watermark": 0, "windows": {}}
@@ -130,7 +130,7 @@ class CampaignShard:
         self.windows |= {int(start): Counter(counts) for start, counts in header["windows"].items()}
 
     def feed(self, batch: Input) -> list[Output]:
-        """Take records of `ad-views`; returns the counts of the windows that watermarks close, and dead letters."""
+        """Take records of `views`; returns the counts of the windows that watermarks close, and dead letters."""
         return [output for message in batch.messages() for output in self._take(message)]
 
     def _take(self, message: Message) -> Iterator[Output]:
