@@ -73,7 +73,7 @@ class Lab:
         """The broker with its topics; in the end all processes are ended."""
         self.broker.spawn()
         try:
-            until(self.broker.ready, 60, "the broker does not start")
+            until(self.broker.ready, START_SECONDS, "the broker does not start")
             if self.identities:
                 self._make_users(self.identities)
             yield self

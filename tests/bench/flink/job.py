@@ -13,6 +13,7 @@ from pyflink.table import EnvironmentSettings, TableEnvironment
 SETTINGS = {
     "parallelism.default": "2",
     "pipeline.object-reuse": "true",
+    "execution.checkpointing.interval": "5 s",
     "execution.checkpointing.mode": "EXACTLY_ONCE",
     "execution.checkpointing.timeout": "5 min",
     "state.backend.type": "hashmap",  # the fastest while all state fits into memory, as it does here
@@ -28,24 +29,28 @@ def main() -> None:
     parser.add_argument("file", type=Path, help="the SQL")
     parser.add_argument("--connector", type=Path, required=True, help="the Kafka connector's jar")
     parser.add_argument("--checkpoints", type=Path, required=True, help="a folder")
-    parser.add_argument("--interval", default="5 s", help="between two checkpoints, and so of the commits")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting instead of ours")
     parser.add_argument("values", nargs="*", help="name=value, for the names in the file")
     arguments = parser.parse_intermixed_args()
     own = {
         "pipeline.jars": arguments.connector.resolve().as_uri(),
-        "execution.checkpointing.interval": arguments.interval,
         "execution.checkpointing.dir": arguments.checkpoints.resolve().as_uri(),
     }
     table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    for name, value in (SETTINGS | own).items():
+    for name, value in (SETTINGS | own | _pairs(arguments.set)).items():
         table.get_config().set(name, value)
-    text = arguments.file.read_text().format(**dict(value.split("=", 1) for value in arguments.values))
+    text = arguments.file.read_text().format(**_pairs(arguments.values))
     *definitions, last = _statements(text)
     for statement in definitions:
         table.execute_sql(statement)
     result = table.execute_sql(last)
     print('"started"', flush=True)
     result.wait()
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    """Names and values of name=value."""
+    return dict(text.split("=", 1) for text in texts)
 
 
 def _statements(text: str) -> list[str]:

@@ -16,7 +16,7 @@ CREATE TABLE campaigns (
 ) WITH (
   'connector' = 'upsert-kafka', 'topic' = '{campaigns}', 'properties.group.id' = '{group}-campaigns',
   'properties.bootstrap.servers' = '{bootstrap}', 'key.format' = 'raw', 'value.format' = 'raw',
-  'value.fields-include' = 'EXCEPT_KEY'
+  'value.fields-include' = 'EXCEPT_KEY', 'scan.watermark.idle-timeout' = '2 s'
 );
 
 CREATE TABLE counts (
@@ -29,7 +29,7 @@ CREATE TABLE counts (
   'properties.transaction.timeout.ms' = '600000'
 );
 
-CREATE VIEW views AS
+CREATE VIEW viewed AS
 SELECT a.ts, c.campaign
 FROM ads AS a
 JOIN campaigns FOR SYSTEM_TIME AS OF a.ts AS c ON a.ad_id = c.ad_id
@@ -37,5 +37,5 @@ WHERE a.event_type = 'view';
 
 INSERT INTO counts
 SELECT campaign, 1000 * EXTRACT(EPOCH FROM window_start), COUNT(*)
-FROM TUMBLE(TABLE views, DESCRIPTOR(ts), INTERVAL '10' SECOND)
+FROM TUMBLE(TABLE viewed, DESCRIPTOR(ts), INTERVAL '10' SECOND)
 GROUP BY campaign, window_start, window_end;

@@ -105,8 +105,13 @@ class AdsLab(Lab):
         name = self.name_of(FLINK)
         options = ("--connector", str(connector), "--checkpoints", str(self.home / name))
         values = {"group": name, "lateness_s": self.lateness_ms // 1000, **self._kafka(FLINK)}
-        file = Path(__file__).with_name("campaigns.sql")
-        return (str(file), *options, "--interval", self.mode.flink_checkpoints, *_pairs(values))
+        settings = {
+            "execution.checkpointing.interval": self.mode.flink_checkpoints,
+            # Of the campaigns alone: a partition of events that is silent for a moment must not be left behind.
+            "table.exec.source.idle-timeout": "0 s",
+        }
+        flags = [part for pair in _pairs(settings) for part in ("--set", pair)]
+        return (str(Path(__file__).with_name("campaigns.sql")), *options, *flags, *_pairs(values))
 
     def _streams(self) -> tuple[str, ...]:
         return build.command("AdCounts", self.programs.streams, (f"-Xmx{HEAP}", "-XX:+UseParallelGC"))
