@@ -226,6 +226,10 @@ audit: setup ## Look for known weaknesses of the locked Python packages in a fol
 bench: setup $(FLINK)/.installed ## Find the events a second that the chain sustains, stage costs, limits and Flink's rates; build/bench.json, hours on a quiet machine
 	$(BIN)/python -m tests.bench.chain $(BENCH_ARGS)
 
+.PHONY: bench-yahoo
+bench-yahoo: setup $(FLINK)/.installed ## Run the Yahoo streaming benchmark on our runtime, Flink SQL and Kafka Streams, and compare their counts with the truth; report in build/yahoo.json
+	$(BIN)/python -m tests.bench.yahoo $(BENCH_ARGS)
+
 .PHONY: bench-latency
 bench-latency: setup ## Measure how late events, statistics and novelties are with the shipped defaults: build/latency.json, 45 minutes
 	$(BIN)/python -m tests.bench.latency $(BENCH_ARGS)

@@ -19,7 +19,7 @@ from infra.jdk import MAVEN_JAVA, find_jdk, find_maven
 from infra.processes import run
 from infra.settings import load_settings
 
-Part = Literal["spark", "s3", "kafka", "elasticsearch", "flink"]
+Part = Literal["spark", "s3", "kafka", "elasticsearch", "flink", "streams"]
 
 POMS = Path(__file__).parent / "jars"
 _CHECKSUMS = "checksums.txt"
@@ -33,7 +33,8 @@ GOALS: dict[Part, str] = {
     "s3": "dependency:copy-dependencies",  # of Spark, for checkpoints and tables in an object store
     "kafka": "dependency:copy-dependencies",
     "elasticsearch": "dependency:copy",
-    "flink": "dependency:copy-dependencies",  # of the benchmark
+    "flink": "dependency:copy-dependencies",  # of the benchmarks, as is the next
+    "streams": "dependency:copy-dependencies",
 }
 
 

@@ -25,7 +25,7 @@ from tests.chaos.processes import Job, session_of
 from tests.waiting import until
 
 PORT = 31900
-START_SECONDS = 900.0
+BROKER_SECONDS, START_SECONDS = 180.0, 900.0
 STAGES = tuple(name for name in JOBS.applications(JOBS.enabled()) if JOBS[name].uses_spark)
 
 
@@ -73,7 +73,7 @@ class Lab:
         """The broker with its topics; in the end all processes are ended."""
         self.broker.spawn()
         try:
-            until(self.broker.ready, 60, "the broker does not start")
+            until(self.broker.ready, BROKER_SECONDS, "the broker does not start")
             if self.identities:
                 self._make_users(self.identities)
             yield self

@@ -64,7 +64,7 @@ class PeerLab(Lab):
             "lateness_ms": lateness.max_ms,
         }
         options = ("--connector", str(connector), "--checkpoints", str(self.home / group))
-        return (stage, *options, *(f"{name}={value}" for name, value in values.items()))
+        return (str(FLINK / f"{stage}.sql"), *options, *(f"{name}={value}" for name, value in values.items()))
 
     def groups(self, stage: str) -> dict[str, tuple[str, ...]]:
         """A stage's consumer group and what it reads, ours or Flink's."""

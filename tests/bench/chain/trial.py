@@ -171,16 +171,15 @@ def alone(lab: Lab, stage: str, events: int, helpers: Sequence[int] = ()) -> dic
     lab.start(stage)
     usage = Usage(lab.leaders(stage), {stage: helpers})
     looks: list[Look] = []
+
+    def is_drained() -> bool:
+        looks.append(look_at(lab, stage, usage))
+        return looks[-1].share > DRAINED
+
     with Every(USAGE_SECONDS, usage.look):
-        until(lambda: _is_drained(lab, stage, usage, looks), DRAIN_SECONDS, f"{stage} is slow")
+        until(is_drained, DRAIN_SECONDS, f"{stage} is slow")
     lab.stop(stage)
-    first, last = (next(look for look in looks if look.share >= share) for share in MEASURED)
-    read = events * (last.share - first.share)
-    return {
-        "events_per_s": round(read / (last.time - first.time)) if read else 0,
-        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2) if read else 0.0,
-        "peak_megabytes": round(usage.peak_megabytes[stage]),
-    }
+    return warm_rate(looks, events) | {"peak_megabytes": round(usage.peak_megabytes[stage])}
 
 
 class Look(NamedTuple):
@@ -191,8 +190,18 @@ class Look(NamedTuple):
     cpu: float
 
 
-def _is_drained(lab: Lab, stage: str, usage: Usage, looks: list[Look]) -> bool:
+def look_at(lab: Lab, stage: str, usage: Usage) -> Look:
+    """How far a stage is; fails if it has ended."""
     lab.check(stage)
     done, lag = lab.position(stage)
-    looks.append(Look(time.monotonic(), done / (done + lag), usage.look()[stage]))
-    return looks[-1].share > DRAINED
+    return Look(time.monotonic(), done / (done + lag), usage.look()[stage])
+
+
+def warm_rate(looks: Sequence[Look], events: int) -> dict[str, float]:
+    """The rate of a stage that went through so many events, and its CPU time, in the part that is measured."""
+    first, last = (next(look for look in looks if look.share >= share) for share in MEASURED)
+    read = events * (last.share - first.share)
+    return {
+        "events_per_s": round(read / (last.time - first.time)) if read else 0,
+        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2) if read else 0.0,
+    }

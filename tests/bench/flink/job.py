@@ -1,7 +1,8 @@
-"""Runs one of the SQL files beside this one in a local Flink, by a Python that has `apache-flink`, until it is killed.
+"""Runs an SQL file in a local Flink, by a Python that has `apache-flink`, until it is killed.
 
-Example: .venv-flink/bin/python tests/bench/flink/job.py enrichment --connector flink-sql-connector-kafka.jar
-  --checkpoints build/flink topic=telemetry.otlp.metrics bootstrap=127.0.0.1:9092 ...
+Example: .venv-flink/bin/python tests/bench/flink/job.py tests/bench/flink/enrichment.sql
+  --connector flink-sql-connector-kafka.jar --checkpoints build/flink topic=telemetry.otlp.metrics
+  bootstrap=127.0.0.1:9092 ...
 """
 
 import argparse
@@ -25,9 +26,10 @@ SETTINGS = {
 def main() -> None:
     """Start the statements of a file one after the other and wait for the last."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stage", choices=("enrichment", "statistics"))
+    parser.add_argument("file", type=Path, help="the SQL")
     parser.add_argument("--connector", type=Path, required=True, help="the Kafka connector's jar")
     parser.add_argument("--checkpoints", type=Path, required=True, help="a folder")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting instead of ours")
     parser.add_argument("values", nargs="*", help="name=value, for the names in the file")
     arguments = parser.parse_intermixed_args()
     own = {
@@ -35,16 +37,20 @@ def main() -> None:
         "execution.checkpointing.dir": arguments.checkpoints.resolve().as_uri(),
     }
     table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    for name, value in (SETTINGS | own).items():
+    for name, value in (SETTINGS | own | _pairs(arguments.set)).items():
         table.get_config().set(name, value)
-    text = Path(__file__).with_name(f"{arguments.stage}.sql").read_text()
-    text = text.format(**dict(value.split("=", 1) for value in arguments.values))
+    text = arguments.file.read_text().format(**_pairs(arguments.values))
     *definitions, last = _statements(text)
     for statement in definitions:
         table.execute_sql(statement)
     result = table.execute_sql(last)
     print('"started"', flush=True)
     result.wait()
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    """Names and values of name=value."""
+    return dict(text.split("=", 1) for text in texts)
 
 
 def _statements(text: str) -> list[str]:
