@@ -1,130 +1,109 @@
-"""Flink's enrichment and statistics beside ours: the same broker, the same topics, by turns."""
+"""Our enrichment and statistics beside those of peers: each with a backlog, and under a load that leaves it time."""
 
-import tempfile
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
 import orjson
-from confluent_kafka.admin import NewTopic
 
-from connectors.kafka.admin import connect
-from infra.jars import default_jars, fetch
-from infra.jdk import SPARK_JAVA, find_jdk
 from ops.simulator.encode import METRICS_TOPIC
-from tests.bench.chain.lab import Lab
-from tests.bench.chain.latency import Latencies
-from tests.bench.chain.trial import Shape, alone, fill
-from tests.chaos.processes import Job
+from tests.bench.chain.lab import Every, Usage
+from tests.bench.chain.latency import Latencies, by_content
+from tests.bench.chain.trial import USAGE_SECONDS, Shape, alone, fill
+from tests.bench.peers.content import Compared, compare, read_windows
+from tests.bench.peers.engines import STAGES, Peer
+from tests.bench.peers.lab import OURS, PeerLab, lab_with, name_of
 
-FLINK = Path(__file__).parents[1] / "flink"
-# Both tell of the same windows.
-WINDOWS = {"KAPPA_STATISTICS_WINDOWS": str(FLINK / "windows.yaml")}
-STAGES = ("enrichment", "statistics")
 ROUNDS = 2
-HEAP = "4g"  # one of our jobs has 2 GB and two Python workers
+
+Figures = dict[str, float]
+Report = dict[str, dict[str, Figures]]  # engine -> stage -> figures
 
 
-class PeerLab(Lab):
-    """A lab that also has `flink enrichment` and `flink statistics`; `python` is one that has Flink."""
+def versus(shape: Shape, rate: int, peers: Sequence[Peer], rounds: int = ROUNDS) -> dict[str, Any]:
+    """The same backlog through our stages and the peers', each alone on the machine, and whether all say the same.
 
-    def __init__(self, home: Path, settings: Mapping[str, str], python: Path) -> None:
-        self.python = python
-        super().__init__(home, {**settings, **WINDOWS})
-
-    def move_to(self, generation: str) -> None:
-        """The same for both: other topics to write, other groups."""
-        super().move_to(generation)
-        environment = {"JAVA_HOME": str(find_jdk(SPARK_JAVA, "Flink")), "JVM_ARGS": f"-Xmx{HEAP}"}
-        program = (str(self.python), str(FLINK / "job.py"))
-        for stage in STAGES:
-            log = self.home / f"flink-{stage}-{generation}.log"
-            self.jobs[f"flink {stage}"] = Job(stage, self._command(stage), environment, log, program=program)
-
-    def create_topics(self) -> None:
-        """Those that Flink writes, with as many partitions as ours."""
-        names = [*map(self._group, STAGES), f"{self._group('enrichment')}.late"]
-        wanted = [NewTopic(name, self.topics["events"].partitions) for name in names]
-        admin = connect(self.broker.address)  # without a name it would end before its answer comes
-        for created in admin.create_topics(wanted).values():
-            created.result(30)
-
-    def _command(self, stage: str) -> tuple[str, ...]:
-        (connector,) = fetch("flink", default_jars()).glob("flink-sql-connector-kafka-*.jar")
-        group, lateness = self._group(stage), self.topics[METRICS_TOPIC].lateness
-        assert lateness
-        values = {
-            "topic": self._source(stage),
-            "out": group,
-            "group": group,
-            "bootstrap": self.broker.address,
-            "inventory": self.topics["inventory"].name,
-            "lateness_ms": lateness.max_ms,
-        }
-        options = ("--connector", str(connector), "--checkpoints", str(self.home / group))
-        return (stage, *options, *(f"{name}={value}" for name, value in values.items()))
-
-    def groups(self, stage: str) -> dict[str, tuple[str, ...]]:
-        """A stage's consumer group and what it reads, ours or Flink's."""
-        if not stage.startswith("flink "):
-            return super().groups(stage)
-        stage = stage.removeprefix("flink ")
-        return {self._group(stage): (self._source(stage),)}
-
-    def written(self) -> dict[str, str]:
-        """What each stage's results are written to, ours and Flink's."""
-        ours = {"enrichment": self.topics["events"].name, "statistics": self.topics["statistics"].name}
-        return ours | {f"flink {stage}": self._group(stage) for stage in STAGES}
-
-    def _group(self, stage: str) -> str:
-        return f"flink.{stage}.{self.settings.generation}"
-
-    def _source(self, stage: str) -> str:
-        return METRICS_TOPIC if stage == "enrichment" else self.topics["events"].name
-
-
-def versus(shape: Shape, rate: int, python: Path) -> dict[str, Any]:
-    """The same backlog through our stages and Flink's, each alone on the machine; gives ratios of their rates."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for stage in STAGES for name in (stage, f"flink {stage}")}
-    settings = shape.of_backlog().settings
-    with tempfile.TemporaryDirectory() as folder, PeerLab(Path(folder), settings, python).up() as lab:
+    `backlog` has the means of the rounds, and by how much our rate is that of a peer.
+    """
+    engines = [OURS, *(peer.name for peer in peers)]
+    found: list[Report] = []
+    compared: list[dict[str, Compared]] = []
+    with lab_with(shape.of_backlog().settings, peers) as lab:
         events = fill(lab, shape, rate, METRICS_TOPIC)
-        for number in range(ROUNDS):
+        for number in range(rounds):
             lab.move_to(f"round{number}")
             lab.start()
             lab.create_topics()
-            for stage in STAGES:
-                # Ours first: it fills `events`, which Flink's statistics read too.
-                for name in (stage, f"flink {stage}"):
-                    found[name].append(alone(lab, name, events))
-    ratios = {f"{stage}_ratio": _rate(found[stage]) / _rate(found[f"flink {stage}"]) for stage in STAGES}
-    return {name: round(ratio, 2) for name, ratio in ratios.items()} | {"rounds": found}
+            found.append({engine: _chain(lab, engine, events) for engine in engines})
+            compared.append(_compared(lab))
+    return {"events": events, "backlog": summary(found), "rounds": found} | judged(compared)
 
 
-def beside(shape: Shape, rate: int, python: Path) -> dict[str, Any]:
-    """How late both are under a load that leaves them time: all at once, same topics, each as quick as it can be.
+def _chain(lab: PeerLab, engine: str, events: int) -> dict[str, Figures]:
+    """One stage after the other: the second reads what the first has written."""
+    return {stage: alone(lab, name_of(engine, stage), events) for stage in STAGES}
 
-    Both statistics read what our enrichment writes, so that its latency is in either's.
+
+def _compared(lab: PeerLab) -> dict[str, Compared]:
+    ours, *theirs = (
+        read_windows(lab.broker.address, lab.output(name_of(engine, "statistics")))
+        for engine in (OURS, *(peer.name for peer in lab.peers))
+    )
+    return {peer.name: compare(ours, windows) for peer, windows in zip(lab.peers, theirs, strict=True)}
+
+
+def summary(rounds: Sequence[Report]) -> Report:
+    """The mean of each figure, the highest of memory, and the ratio of our rate to each engine's."""
+    found = {engine: {stage: _mean([one[engine][stage] for one in rounds]) for stage in STAGES} for engine in rounds[0]}
+    for stages in found.values():
+        for stage, figures in stages.items():
+            figures["ratio"] = round(found[OURS][stage]["events_per_s"] / figures["events_per_s"], 2)
+    return found
+
+
+def _mean(rounds: Sequence[Figures]) -> Figures:
+    of = {name: [one[name] for one in rounds] for name in rounds[0]}
+    return {name: max(values) if name == "peak_megabytes" else round(mean(values), 2) for name, values in of.items()}
+
+
+def judged(rounds: Sequence[dict[str, Compared]]) -> dict[str, Any]:
+    """How many results of each peer differ from ours; it is passed if some were compared and none differs."""
+    different = {peer: sum(one[peer].different for one in rounds) for peer in rounds[0]}
+    compared = {peer: sum(one[peer].results for one in rounds) for peer in rounds[0]}
+    return {
+        "passed": all(compared.values()) and not any(different.values()),
+        "compared": compared,
+        "different": different,
+    }
+
+
+def beside(shape: Shape, rate: int, peers: Sequence[Peer]) -> dict[str, Any]:
+    """How late ours and each peer's results are under a load that leaves them time, each as quick as it can be.
+
+    One chain after the other, on a broker of its own: all at once, each would wait for the others' CPU time.
     """
-    settings = shape.of_backlog().settings
-    with tempfile.TemporaryDirectory() as folder, PeerLab(Path(folder), settings, python).up() as lab:
-        lab.start()
-        lab.create_topics()
-        for stage in STAGES:
-            lab.start(stage)
-            lab.start(f"flink {stage}")
+    first = {OURS: _under_load(shape, rate, None)}
+    return first | {peer.name: _under_load(shape, rate, peer) for peer in peers}
+
+
+def _under_load(shape: Shape, rate: int, peer: Peer | None) -> dict[str, Any]:
+    names = {stage: name_of(peer.name if peer else OURS, stage) for stage in STAGES}
+    with lab_with(shape.of_backlog().settings, [peer] if peer else []) as lab:
+        lab.start(*names.values())
         load = lab.load(rate, shape.warm + shape.seconds, shape.machines, singles=False)
         time.sleep(shape.warm)
-        written = lab.written()
-        with Latencies(lab.broker.address, tuple(written.values())) as latencies:
+        usage = Usage(lab.leaders(*names.values()))
+        written = {stage: lab.output(name) for stage, name in names.items()}
+        before = usage.look()
+        with (
+            Every(USAGE_SECONDS, usage.look),
+            Latencies(lab.broker.address, tuple(written.values()), by_content) as latencies,
+        ):
             time.sleep(shape.seconds)
+        after = usage.look()
         lab.check()
         sent = orjson.loads(load.communicate(timeout=120)[0])
-    found = latencies.quantiles()
-    return {name: found[topic] for name, topic in written.items()} | {"load": sent}
-
-
-def _rate(rounds: list[dict[str, float]]) -> float:
-    return mean(one["events_per_s"] for one in rounds)
+    found, million = latencies.quantiles(), sent["events"] / sent["seconds"] * shape.seconds / 1e6
+    spent = {name: {"cpu_seconds_per_million": round((after[name] - before[name]) / million, 2)} for name in after}
+    return {stage: found[topic] | spent[names[stage]] for stage, topic in written.items()} | {"load": sent}
