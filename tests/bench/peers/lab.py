@@ -65,9 +65,9 @@ class PeerLab(Lab):
 
     def create_topics(self) -> None:
         """Those that the peers write, with as many partitions as ours."""
-        names = [self.output(name_of(peer.name, stage)) for peer in self.peers for stage in STAGES]
-        late = [f"{name_of(peer.name, 'enrichment')}" for peer in self.peers]
-        names += [f"{self.output(name)}.late" for name in late]
+        work = [stage for _, stage in self.stages.values()]
+        names = [stage.group for stage in work]
+        names += [f"{stage.group}.late" for stage in work if stage.name == "enrichment"]
         wanted = [NewTopic(name, self.topics["events"].partitions) for name in names]
         admin = connect(self.broker.address)  # without a name it would end before its answer comes
         for created in admin.create_topics(wanted).values() if wanted else ():
