@@ -81,9 +81,8 @@ def _source(options: Options, topic: str) -> dict[str, str]:
 
 def _series() -> Column:
     """The name with its attributes, of which there are two at most: functions of lists would be interpreted."""
-    first, second = (
-        F.concat_ws("=", f"p.attributes[{at}].key", f"p.attributes[{at}].value.stringValue") for at in range(2)
-    )
+    each = (F.get("p.attributes", F.lit(at)) for at in range(2))
+    first, second = (F.concat_ws("=", one["key"], one["value"]["stringValue"]) for one in each)
     count = F.size("p.attributes")
     one, two = (F.concat(F.lit("{"), of, F.lit("}")) for of in (first, F.concat_ws(",", first, second)))
     return F.concat("m.name", F.when(count == 1, one).when(count == 2, two).otherwise(""))

@@ -151,7 +151,7 @@ public final class Enrichment {
     }
 
     private void forward(Record<byte[], byte[]> record, Row row, byte[] events, boolean isLate) {
-      String machine = row.getString(MACHINE);
+      String machine = row.get(MACHINE).toString(); // a String, or one of Spark's
       RecordMetadata from = context().recordMetadata().orElseThrow();
       String id = from.topic() + "-" + from.partition() + "-" + from.offset();
       Batch batch = new Batch(machine, from.partition(), id, record.timestamp(), isLate, null, events);
