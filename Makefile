@@ -238,6 +238,10 @@ bench-latency: setup ## Measure how late events, statistics and novelties are wi
 bench-scaling: setup ## Measure what an event costs each stage as machines, partitions, cores and windows become more; report in build/scaling.json
 	$(BIN)/python -m tests.bench.chain.scaling $(BENCH_ARGS)
 
+.PHONY: bench-peers
+bench-peers: setup $(FLINK)/.installed ## Measure enrichment and statistics beside Flink SQL, Kafka Streams and stock Spark, and compare what they say; build/peers.json, two hours
+	$(BIN)/python -m tests.bench.peers $(BENCH_ARGS)
+
 .PHONY: bench-cluster
 bench-cluster: setup ## Measure what Spark's own cluster manager costs beside local[2], and what a second executor gives; report in build/bench-cluster.json
 	$(BIN)/python -m tests.bench.cluster $(BENCH_ARGS)

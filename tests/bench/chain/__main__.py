@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
-from tests.bench.chain.peer import beside, versus
 from tests.bench.chain.trial import POINTS, Shape, apart, climb
+from tests.bench.peers.engines import Flink
+from tests.bench.peers.trial import beside, versus
 
 # Events a second, for scrapes and for single events.
 RATES = [10_000, 25_000, 50_000, 100_000, 115_000, 130_000, 150_000, 200_000, 250_000]
 SINGLE_RATES = [10_000, 25_000, 50_000, 60_000, 75_000, 100_000]
 
-LATENCY_RATE = 10_000  # ours and Flink's enrichment and statistics at once: with more, one waits for the other's CPU
+LATENCY_RATE = 10_000  # of our enrichment and statistics, then of Flink's
 
 Trial = dict[str, Any]
 app = typer.Typer(add_completion=False)
@@ -77,9 +78,9 @@ def main(
         console.print(table(name, trials), parts)
     if peer_rate:
         shape = shape_of(max_offsets)
-        facts["flink"] = versus(shape, peer_rate, flink)
+        facts["flink"] = versus(shape, peer_rate, [Flink(flink)])
         report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
-        facts["flink"]["latency"] = beside(shape, LATENCY_RATE, flink)
+        facts["flink"]["latency"] = beside(shape, LATENCY_RATE, [Flink(flink)])
         report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))
         console.print(facts["flink"])
 

@@ -1,23 +1,42 @@
 """How long after its time an event is in `events`, a window's statistics and a novelty are there."""
 
+import re
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
-from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
 
-MILLI = 1000
+MILLI, NANO = 1000, 1_000_000_000
+# Of an event the broker's time of its raw record, of a window its end.
+_MARK = re.compile(rb'"(?:timestamp_unix_milli":(?P<milli>\d+)|end_unix_nano":(?P<nano>\d+))')
+
+
+def by_timestamp(message: Message) -> float:
+    """A record's time: its timestamp."""
+    return message.timestamp()[1] / MILLI
+
+
+def by_content(message: Message) -> float:
+    """A record's time: what is written in it, as not every engine sets the timestamps of what it writes."""
+    mark = _MARK.search(message.value())
+    assert mark, f"{message.topic()}: no time in {message.value()[:200]!r}"
+    return int(mark["milli"]) / MILLI if mark["milli"] else int(mark["nano"]) / NANO
 
 
 class Latencies(threading.Thread):
-    """Reads one partition of each topic, committed records only, and takes the age of each record's timestamp.
+    """Reads one partition of each topic, committed records only, and takes the age of each record by `time_of`.
 
-    That is the broker's time of the raw record in `events`, the window's end in `statistics` and `novelties`.
+    Our timestamps are the broker's time of the raw record in `events`, a window's end in `statistics` and `novelties`.
     """
 
-    def __init__(self, bootstrap: str, topics: tuple[str, ...]) -> None:
+    def __init__(
+        self, bootstrap: str, topics: tuple[str, ...], time_of: Callable[[Message], float] = by_timestamp
+    ) -> None:
         super().__init__(daemon=True)
+        self._time_of = time_of
         self._seconds: dict[str, list[float]] = defaultdict(list)
         self._over = threading.Event()
         self._consumer = Consumer(
@@ -34,7 +53,7 @@ class Latencies(threading.Thread):
                 if message.error():
                     raise KafkaException(message.error())
                 if message.key() is not None:  # a watermark has none
-                    self._seconds[message.topic()].append(now - message.timestamp()[1] / MILLI)
+                    self._seconds[message.topic()].append(now - self._time_of(message))
 
     def quantiles(self) -> dict[str, dict[str, float]]:
         """p50, p99 and maximum of each topic that had a record, s."""

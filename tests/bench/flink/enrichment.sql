@@ -44,7 +44,8 @@ CREATE TABLE events (
   topic STRING METADATA,
   machine STRING, id STRING,
   inventory ROW<`type` STRING, site STRING, hypervisor STRING, tenant STRING, `role` STRING>,
-  received TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', time_unix_nano BIGINT, series STRING, name STRING, unit STRING, `value` DOUBLE,
+  received TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', timestamp_unix_milli BIGINT, time_unix_nano BIGINT,
+  series STRING, name STRING, unit STRING, `value` DOUBLE,
   temporality INT, monotonic BOOLEAN, attributes ARRAY<ROW<`key` STRING, `value` ROW<stringValue STRING>>>
 ) WITH (
   'connector' = 'kafka', 'topic' = '{out};{out}.late', 'properties.bootstrap.servers' = '{bootstrap}',
@@ -61,6 +62,7 @@ SELECT
   CONCAT_WS('-', '{topic}', CAST(kafka_partition AS STRING), CAST(kafka_offset AS STRING)) AS id,
   ROW(i.`type`, i.site, i.hypervisor, i.tenant, i.`role`) AS inventory,
   received,
+  1000 * EXTRACT(EPOCH FROM received) + EXTRACT(MILLISECOND FROM received) AS timestamp_unix_milli,
   CAST(p.timeUnixNano AS BIGINT) AS time_unix_nano,
   CASE CARDINALITY(p.attributes)
     WHEN 1 THEN CONCAT(m.name, '{{', p.attributes[1].`key`, '=', p.attributes[1].`value`.stringValue, '}}')

@@ -1,0 +1,1 @@
+"""The chain's first two stages in other engines, measured beside ours."""
