@@ -156,6 +156,8 @@ public final class AdCounts {
     found.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), "lz4");
     found.put(StreamsConfig.producerPrefix(ProducerConfig.LINGER_MS_CONFIG), 50);
     found.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), 256 * 1024);
+    // As the other engines have it; by default ten seconds without CPU time end the program.
+    found.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), 600_000);
     return found;
   }
 
