@@ -6,7 +6,8 @@ again corrects them; `kappa replay views` shows what readers see.
 
 import time
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,8 @@ from ops.replay.diff import Diff
 from ops.replay.progress import CatchUp, Watched
 from ops.replay.registry import Generation, Promotion, Registry, write
 from ops.savepoints.store import Store
+
+LEAVING_SECONDS = 60.0  # a job that has just been killed is in its groups until their sessions end, after 45 s
 
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
@@ -116,14 +119,9 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
     """
     topics = registry.topics(name, load_topics(settings.topics_file))
     client, generation = admin.connect(settings.kafka_bootstrap), registry.find(name)
+    _delete_groups(client, name)
     restored = restore.names(generation, topics) if generation.source == "delta" else ()  # to their end or not
     admin.delete(client, [*(topic.name for topic in topics.derived), *restored])
-    groups = [g.group_id for g in client.list_consumer_groups().result().valid if _is_of(g.group_id, name)]
-    for answer in client.delete_consumer_groups(groups).values() if groups else ():
-        try:
-            answer.result()
-        except KafkaException as error:
-            raise UserError(f"generation={name}: {error.args[0].str()}; end its jobs first") from error
     for alias in [index_of(topic.index, name) for topic in topics if topic.index]:
         for index in views.concrete(elasticsearch(settings), alias):  # by their names: servers refuse patterns
             elasticsearch(settings).indices.delete(index=index, ignore_unavailable=True)
@@ -134,6 +132,22 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
     if name != LIVE:
         Store.of(own.delta_of("")).remove()
         write(settings.kafka_bootstrap, generation.model_copy(update={"state": "dropped"}))
+
+
+def _delete_groups(client: AdminClient, generation: str) -> None:
+    """Delete the generation's consumer groups; raises UserError if jobs are still in one after LEAVING_SECONDS."""
+    deadline = time.monotonic() + LEAVING_SECONDS
+    while groups := [
+        g.group_id for g in client.list_consumer_groups().result().valid if _is_of(g.group_id, generation)
+    ]:
+        try:
+            for answer in client.delete_consumer_groups(groups).values():
+                answer.result()
+            return
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NON_EMPTY_GROUP or time.monotonic() > deadline:
+                raise UserError(f"generation={generation}: {error.args[0].str()}; end its jobs first") from error
+        time.sleep(1)
 
 
 def _is_of(group: str | None, generation: str) -> bool:

@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from infra.contract.topics import load_topics
+from infra.errors import UserError
 from jobs.runtime.settings import Settings
 from ops.replay import promotion, restore
 from ops.replay.registry import Generation, Registry
@@ -25,6 +27,38 @@ def broker(monkeypatch):
 
 def of(**fields):
     return Registry({"v2": Generation(name="v2", base="live", jobs=("enrichment",), **fields)})
+
+
+def occupied(monkeypatch, times):
+    """A consumer group of v2 that somebody is in, as often as it is asked to go."""
+    present, errors = ["kappa.v2.indexer"], [KafkaException(KafkaError(KafkaError.NON_EMPTY_GROUP))] * times
+
+    def deleted():
+        if errors:
+            raise errors.pop()
+        present.clear()
+
+    groups = SimpleNamespace(result=lambda: SimpleNamespace(valid=[SimpleNamespace(group_id=name) for name in present]))
+    client = SimpleNamespace(
+        list_consumer_groups=lambda: groups,
+        delete_consumer_groups=lambda names: {name: SimpleNamespace(result=deleted) for name in names},
+    )
+    monkeypatch.setattr(promotion.admin, "connect", lambda _: client)
+    monkeypatch.setattr(promotion.time, "sleep", lambda _: None)
+    return present
+
+
+def test_a_job_that_has_just_been_ended_is_waited_for(broker, tmp_path, monkeypatch):
+    present = occupied(monkeypatch, 3)
+    promotion.drop("v2", of(), Settings(home=tmp_path))
+    assert not present and broker.written[-1].state == "dropped"
+
+
+def test_a_job_that_goes_on_is_not(broker, tmp_path, monkeypatch):
+    occupied(monkeypatch, 1)
+    monkeypatch.setattr(promotion, "LEAVING_SECONDS", 0.0)
+    with pytest.raises(UserError, match=r"v2: .*; end its jobs first"):
+        promotion.drop("v2", of(), Settings(home=tmp_path))
 
 
 def own_topics(registry):
