@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
 from connectors.kafka.client import fetch_committed, make_consumer
@@ -15,12 +14,12 @@ from connectors.kafka.security import client_config
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from tests.bench.chain.lab import PORT, Lab
+from tests.bench.chain.latency import MILLI, quantiles
 from tests.chaos.processes import Job
 from tests.waiting import until
 
 INDEXER = "indexer"
 ELASTICSEARCH_PORT = PORT + 20
-MILLI = 1000
 
 
 class IndexedLab(Lab):
@@ -80,10 +79,7 @@ class Indexed(threading.Thread):
 
     def quantiles(self) -> dict[str, float] | None:
         """p50, p99 and maximum, s; None if there was no record."""
-        if not self._seconds:
-            return None
-        p50, p99, most = np.quantile(self._seconds, [0.5, 0.99, 1.0]).round(2).tolist()
-        return {"p50_s": p50, "p99_s": p99, "max_s": most, "records": len(self._seconds)}
+        return quantiles(self._seconds) if self._seconds else None
 
     def __enter__(self) -> "Indexed":
         self.start()

@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
@@ -12,6 +12,12 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, Topic
 MILLI, NANO = 1000, 1_000_000_000
 # Of an event the broker's time of its raw record, of a window its end.
 _MARK = re.compile(rb'"(?:timestamp_unix_milli":(?P<milli>\d+)|end_unix_nano":(?P<nano>\d+))')
+
+
+def quantiles(seconds: Sequence[float]) -> dict[str, float]:
+    """p50, p99 and maximum of the latencies of some records, s, and how many there are; at least one is needed."""
+    p50, p99, most = np.quantile(seconds, [0.5, 0.99, 1.0]).round(2).tolist()
+    return {"p50_s": p50, "p99_s": p99, "max_s": most, "records": len(seconds)}
 
 
 def by_timestamp(message: Message) -> float:
@@ -57,16 +63,7 @@ class Latencies(threading.Thread):
 
     def quantiles(self) -> dict[str, dict[str, float]]:
         """p50, p99 and maximum of each topic that had a record, s."""
-        return {
-            topic: {
-                **{
-                    name: round(float(value), 2) for name, value in zip(("p50_s", "p99_s", "max_s"), found, strict=True)
-                },
-                "records": len(seconds),
-            }
-            for topic, seconds in self._seconds.items()
-            for found in [np.quantile(seconds, [0.5, 0.99, 1.0])]
-        }
+        return {topic: quantiles(seconds) for topic, seconds in self._seconds.items()}
 
     def __enter__(self) -> "Latencies":
         self.start()
