@@ -5,6 +5,7 @@ read or started when one is made.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -235,8 +236,8 @@ class Fold:
         self.opener(own, topics)
 
     def sources(self, job: Job, topics: TopicMap) -> Sources:
-        """One stream, with the name of the topic that it reads."""
-        return {str(job.reads[0]): job.inputs(topics)}
+        """One stream, with the name of the topic that it reads, in the letters that Spark takes for a source."""
+        return {re.sub(r"\W", "_", str(job.reads[0])): job.inputs(topics)}
 
     def queries(self, job: Job, context: Context) -> list[Query]:
         """One query with the name of the job; it writes to the first of its topics unless a record names another."""

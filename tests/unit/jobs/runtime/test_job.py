@@ -1,12 +1,13 @@
-"""How the streams of one query share the bytes of a batch."""
+"""What a job's implementation makes of its row: the names of its streams, and how they share the bytes of a batch."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from infra.contract.topics import load_topics
 from jobs.runtime import job
-from jobs.runtime.job import Context, Transform
+from jobs.runtime.job import Context, Fold, Transform
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 
@@ -36,3 +37,9 @@ def test_streams_that_have_records_share_a_batch(filled):
 
 def test_without_records_there_is_nothing_to_share(filled):
     assert filled() == 1
+
+
+@pytest.mark.parametrize(("key", "source"), [("novelties", "novelties"), ("events.rejected", "events_rejected")])
+def test_a_folds_stream_has_a_name_that_spark_takes(key, source):
+    job = replace(JOBS["incidents"], reads=(key,))
+    assert Fold(lambda own, topics: None).sources(job, TOPICS) == {source: (TOPICS[key],)}
