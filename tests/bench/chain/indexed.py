@@ -1,6 +1,5 @@
 """How long after its time a record's documents are in Elasticsearch."""
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from connectors.kafka.client import fetch_committed, make_consumer
 from connectors.kafka.security import client_config
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
+from tests.bench.background import Background
 from tests.bench.chain.lab import PORT, Lab
 from tests.bench.chain.latency import MILLI, quantiles
 from tests.chaos.processes import Job
@@ -48,18 +48,17 @@ class IndexedLab(Lab):
             self.elasticsearch.stop()
 
 
-class Indexed(threading.Thread):
+class Indexed(Background):
     """Takes the age of each record of a topic's first partition when the indexer has committed it.
 
     The documents are written before; Elasticsearch shows them to searches at its next refresh.
     """
 
     def __init__(self, lab: Lab, topic: str) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._seconds: list[float] = []
         self._waiting: deque[tuple[int, float]] = deque()  # offset and time of what isn't committed yet
         self._place = TopicPartition(topic, 0, OFFSET_END)
-        self._over = threading.Event()
         connection = client_config(lab.broker.address)
         self._reader = make_consumer(connection, "bench.indexed", {"isolation.level": "read_committed"})
         self._reader.assign([self._place])
@@ -67,7 +66,7 @@ class Indexed(threading.Thread):
 
     def run(self) -> None:
         """Until the block ends."""
-        while not self._over.is_set():
+        while not self.over.is_set():
             for message in self._reader.consume(1000, 0.1):
                 if message.error():
                     raise KafkaException(message.error())
@@ -81,12 +80,7 @@ class Indexed(threading.Thread):
         """p50, p99 and maximum, s; None if there was no record."""
         return quantiles(self._seconds) if self._seconds else None
 
-    def __enter__(self) -> "Indexed":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()
+    def close(self) -> None:
+        """Close its consumers."""
         self._reader.close()
         self._group.close()

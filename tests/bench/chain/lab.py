@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from infra.local.kafka import KafkaBroker
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
 from tests.acting import acting_as
+from tests.bench.background import Background
 from tests.chaos.processes import Job, session_of
 from tests.waiting import until
 
@@ -176,22 +176,14 @@ def _megabytes(process: psutil.Process) -> float:
     return 0.0
 
 
-class Every(threading.Thread):
+class Every(Background):
     """Calls `look` each `seconds`, until its block ends."""
 
     def __init__(self, seconds: float, look: Callable[[], object]) -> None:
-        super().__init__(daemon=True)
-        self.seconds, self.look, self._over = seconds, look, threading.Event()
+        super().__init__()
+        self.seconds, self.look = seconds, look
 
     def run(self) -> None:
         """Until the block ends."""
-        while not self._over.wait(self.seconds):
+        while not self.over.wait(self.seconds):
             self.look()
-
-    def __enter__(self) -> "Every":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()

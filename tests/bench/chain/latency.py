@@ -1,13 +1,14 @@
 """How long after its time an event is in `events`, a window's statistics and a novelty are there."""
 
 import re
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+
+from tests.bench.background import Background
 
 MILLI, NANO = 1000, 1_000_000_000
 # Of an event the broker's time of its raw record, of a window its end.
@@ -32,7 +33,7 @@ def by_content(message: Message) -> float:
     return int(mark["milli"]) / MILLI if mark["milli"] else int(mark["nano"]) / NANO
 
 
-class Latencies(threading.Thread):
+class Latencies(Background):
     """Reads one partition of each topic, committed records only, and takes the age of each record by `time_of`.
 
     Our timestamps are the broker's time of the raw record in `events`, a window's end in `statistics` and `novelties`.
@@ -41,10 +42,9 @@ class Latencies(threading.Thread):
     def __init__(
         self, bootstrap: str, topics: tuple[str, ...], time_of: Callable[[Message], float] = by_timestamp
     ) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._time_of = time_of
         self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._over = threading.Event()
         self._consumer = Consumer(
             {"bootstrap.servers": bootstrap, "group.id": "bench.latency", "enable.auto.commit": False}
         )
@@ -52,7 +52,7 @@ class Latencies(threading.Thread):
 
     def run(self) -> None:
         """Until the block ends."""
-        while not self._over.is_set():
+        while not self.over.is_set():
             messages = self._consumer.consume(1000, 0.1)
             now = time.time()
             for message in messages:
@@ -65,11 +65,6 @@ class Latencies(threading.Thread):
         """p50, p99 and maximum of each topic that had a record, s."""
         return {topic: quantiles(seconds) for topic, seconds in self._seconds.items()}
 
-    def __enter__(self) -> "Latencies":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()
+    def close(self) -> None:
+        """Close its consumer."""
         self._consumer.close()

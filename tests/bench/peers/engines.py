@@ -19,6 +19,7 @@ from tests.bench.streams import build
 
 STAGES = ("enrichment", "statistics")
 FLINK_HOME = Path(__file__).parents[1] / "flink"
+STREAMS_COMMIT_MS = "1000"  # no longer than our trigger
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class KafkaStreams(Peer):
 
     def command(self, stage: Stage) -> tuple[str, ...]:
         """Its program of that name."""
-        options = arguments(stage.options() | {"state": str(stage.folder)})
+        options = arguments(stage.options() | {"state": str(stage.folder), "commit_ms": STREAMS_COMMIT_MS})
         return (*build.command(stage.name.capitalize(), self.classes, ("-Xmx2g",)), *options)
 
 

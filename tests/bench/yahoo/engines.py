@@ -121,9 +121,8 @@ class AdsLab(Lab):
         # Of updates none may be dropped, however unequally the partitions are read.
         grace_ms = self.lateness_ms if mode.streams_results == "final" else 3_600_000
         values = {
-            "application": name,
+            "group": name,
             "state": self.home / name,
-            "threads": 2,
             "port": STREAMS_PORT,
             "grace_ms": grace_ms,
             "commit_ms": mode.streams_commit_ms,

@@ -1,12 +1,11 @@
 """The trials of the Yahoo benchmark: an engine, alone on the machine, through a backlog and under a steady load."""
 
 import http.client
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import cycle
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -16,6 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from connectors.kafka.client import make_consumer
 from connectors.kafka.reader import consume, object_of, read_records
 from connectors.kafka.security import client_config
+from tests.bench.background import Background
 from tests.bench.chain.lab import Every, Usage
 from tests.bench.chain.trial import DRAIN_SECONDS, MEASURED, USAGE_SECONDS, Look, look_at, warm_rate
 from tests.bench.yahoo.ads import WINDOW_MS, Ads, Counts, Window
@@ -29,19 +29,18 @@ PATIENCE_SECONDS = 5.0  # for an answer
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
-class Arrivals(threading.Thread):
+class Arrivals(Background):
     """Reads an engine's output, committed records only, and notes when each window's true count came."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, truth: Counts) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.truth, self.seconds = truth, dict[Window, float]()  # by the clock
-        self._over = threading.Event()
         self._consumer = make_consumer(client_config(bootstrap), "bench.arrivals", {"fetch.wait.max.ms": 10})
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
 
     def run(self) -> None:
         """Until the block ends."""
-        while not self._over.is_set():
+        while not self.over.is_set():
             messages = consume(self._consumer, 10_000, 0.1)
             now = time.time()
             for record in _counts(object_of(message.value()) for message in messages if not message.error()):
@@ -56,29 +55,23 @@ class Arrivals(threading.Thread):
         """From the end of each window that begins at that time or later until its count was there, s."""
         return [now - (start + WINDOW_MS) / 1000 for (_, start), now in self.seconds.items() if start >= from_ms]
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()
+    def close(self) -> None:
+        """Close its consumer."""
         self._consumer.close()
 
 
-class Asking(threading.Thread):
+class Asking(Background):
     """Asks a running engine for one campaign after the other, over HTTP."""
 
     def __init__(self, port: int, ads: Ads) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.milliseconds: list[float] = []
         self.failed, self.answers = 0, list[Record]()
         self._port, self._campaigns = port, cycle(ads.campaigns)
-        self._over = threading.Event()
 
     def run(self) -> None:
         """Until the block ends."""
-        while not self._over.wait(ASK_SECONDS):
+        while not self.over.wait(ASK_SECONDS):
             began = time.perf_counter()
             try:
                 answer = _ask(self._port, f"/campaign?campaign={quote(next(self._campaigns))}")
@@ -95,14 +88,6 @@ class Asking(threading.Thread):
     def facts(self) -> dict[str, Any]:
         """As the report has it, in ms."""
         return quantiles(self.milliseconds, "ms") | {"failed": self.failed, "counts": len(self.answers)}
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()
 
 
 def backlog(lab: AdsLab, engine: str, ads: Ads, truth: Counts) -> dict[str, Any]:

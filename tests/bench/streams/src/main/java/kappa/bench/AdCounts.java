@@ -11,18 +11,14 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.Properties;
 import java.util.StringJoiner;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
@@ -81,20 +77,7 @@ public final class AdCounts {
   /** Runs until it is killed. */
   public static void main(String[] arguments) throws IOException {
     Options options = Options.of(arguments);
-    KafkaStreams streams = new KafkaStreams(topology(options).build(), configuration(options));
-    streams.setStateListener(
-        (now, before) -> {
-          if (now == KafkaStreams.State.RUNNING) {
-            System.out.println("\"started\"");
-          }
-        });
-    streams.setUncaughtExceptionHandler(
-        error -> {
-          error.printStackTrace();
-          Runtime.getRuntime().halt(1);
-          return null;
-        });
-    streams.start();
+    KafkaStreams streams = Application.run(topology(options), options);
     serve(streams, options.number("port"));
   }
 
@@ -140,25 +123,6 @@ public final class AdCounts {
   private static String record(Windowed<String> window, long count) {
     return "{\"campaign\":\"%s\",\"window_start\":%d,\"count\":%d}"
         .formatted(window.key(), window.window().start(), count);
-  }
-
-  private static Properties configuration(Options options) {
-    Properties found = new Properties();
-    found.put(StreamsConfig.APPLICATION_ID_CONFIG, options.text("application"));
-    found.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, options.text("bootstrap"));
-    found.put(StreamsConfig.STATE_DIR_CONFIG, options.text("state"));
-    found.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-    found.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, options.number("threads"));
-    found.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, options.number("commit_ms"));
-    found.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 64 * 1024 * 1024L);
-    found.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
-    found.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_RECORDS_CONFIG), 5000);
-    found.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), "lz4");
-    found.put(StreamsConfig.producerPrefix(ProducerConfig.LINGER_MS_CONFIG), 50);
-    found.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), 256 * 1024);
-    // As the other engines have it; by default ten seconds without CPU time end the program.
-    found.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), 600_000);
-    return found;
   }
 
   private static void serve(KafkaStreams streams, int port) throws IOException {
