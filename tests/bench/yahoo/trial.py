@@ -2,6 +2,7 @@
 
 import http.client
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import cycle
@@ -66,7 +67,7 @@ class Asking(Background):
     def __init__(self, port: int, ads: Ads) -> None:
         super().__init__()
         self.milliseconds: list[float] = []
-        self.failed, self.answers = 0, list[Record]()
+        self.failed, self.answers = Counter[str](), list[Record]()
         self._port, self._campaigns = port, cycle(ads.campaigns)
 
     def run(self) -> None:
@@ -75,8 +76,8 @@ class Asking(Background):
             began = time.perf_counter()
             try:
                 answer = _ask(self._port, f"/campaign?campaign={quote(next(self._campaigns))}")
-            except (OSError, http.client.HTTPException):
-                self.failed += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.failed[str(error)] += 1
                 continue
             self.milliseconds.append((time.perf_counter() - began) * 1000)
             self.answers += [{"campaign": answer["campaign"], **window} for window in answer["windows"]]
@@ -87,7 +88,7 @@ class Asking(Background):
 
     def facts(self) -> dict[str, Any]:
         """As the report has it, in ms."""
-        return quantiles(self.milliseconds, "ms") | {"failed": self.failed, "counts": len(self.answers)}
+        return quantiles(self.milliseconds, "ms") | {"failed": dict(self.failed), "counts": len(self.answers)}
 
 
 def backlog(lab: AdsLab, engine: str, ads: Ads, truth: Counts) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def _ask(port: int, path: str) -> Any:
         connection.request("GET", path)
         answer = connection.getresponse()
         if answer.status != 200:
-            raise http.client.HTTPException(f"{answer.status} {answer.reason}")
+            raise http.client.HTTPException(f"{answer.status} {answer.read().decode()}")
         return orjson.loads(answer.read())
     finally:
         connection.close()
