@@ -25,7 +25,8 @@ from ops.replay.progress import CatchUp, Watched
 from ops.replay.registry import Generation, Promotion, Registry, write
 from ops.savepoints.store import Store
 
-LEAVING_SECONDS = 60.0  # a job that has just been killed is in its groups until their sessions end, after 45 s
+# After a job has drained: Spark ends within 30 s or is killed, and then the session of a group ends 45 s later.
+LEAVING_SECONDS = 90.0
 
 
 def elasticsearch(settings: Settings) -> Elasticsearch:
@@ -119,7 +120,7 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
     """
     topics = registry.topics(name, load_topics(settings.topics_file))
     client, generation = admin.connect(settings.kafka_bootstrap), registry.find(name)
-    _delete_groups(client, name)
+    _delete_groups(client, name, settings.drain_seconds + LEAVING_SECONDS)
     restored = restore.names(generation, topics) if generation.source == "delta" else ()  # to their end or not
     admin.delete(client, [*(topic.name for topic in topics.derived), *restored])
     for alias in [index_of(topic.index, name) for topic in topics if topic.index]:
@@ -134,19 +135,19 @@ def drop(name: str, registry: Registry, settings: Settings) -> None:
         write(settings.kafka_bootstrap, generation.model_copy(update={"state": "dropped"}))
 
 
-def _delete_groups(client: AdminClient, generation: str) -> None:
-    """Delete the generation's consumer groups; raises UserError if jobs are still in one after LEAVING_SECONDS."""
-    deadline = time.monotonic() + LEAVING_SECONDS
+def _delete_groups(client: AdminClient, generation: str, patience: float) -> None:
+    """Delete the generation's consumer groups; raises UserError if jobs are still in one after `patience` seconds."""
+    deadline = time.monotonic() + patience
     while groups := [
         g.group_id for g in client.list_consumer_groups().result().valid if _is_of(g.group_id, generation)
     ]:
-        try:
-            for answer in client.delete_consumer_groups(groups).values():
+        for group, answer in client.delete_consumer_groups(groups).items():
+            try:
                 answer.result()
-            return
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.NON_EMPTY_GROUP or time.monotonic() > deadline:
-                raise UserError(f"generation={generation}: {error.args[0].str()}; end its jobs first") from error
+            except KafkaException as error:
+                reason = error.args[0]
+                if reason.code() != KafkaError.NON_EMPTY_GROUP or time.monotonic() > deadline:
+                    raise UserError(f"{group}: {reason.str()}; end the jobs of {generation} first") from error
         time.sleep(1)
 
 

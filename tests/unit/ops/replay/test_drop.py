@@ -57,8 +57,8 @@ def test_a_job_that_has_just_been_ended_is_waited_for(broker, tmp_path, monkeypa
 def test_a_job_that_goes_on_is_not(broker, tmp_path, monkeypatch):
     occupied(monkeypatch, 1)
     monkeypatch.setattr(promotion, "LEAVING_SECONDS", 0.0)
-    with pytest.raises(UserError, match=r"v2: .*; end its jobs first"):
-        promotion.drop("v2", of(), Settings(home=tmp_path))
+    with pytest.raises(UserError, match=r"kappa\.v2\.indexer: .*; end the jobs of v2 first"):
+        promotion.drop("v2", of(), Settings(home=tmp_path, drain_seconds=1e-9))
 
 
 def own_topics(registry):
