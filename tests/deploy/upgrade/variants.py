@@ -16,9 +16,10 @@ DOCKERFILE = "FROM {image}\nCOPY app /opt/kappa/app\n"
 RUNNER, QUERY, STATE = "jobs/runtime/runner.py", "jobs/runtime/query.py", "jobs/statistics/state.py"
 WRITE = """        summary = self.sink.write(self.query.each_batch(frame) if self.query.each_batch else frame, batch_id)
 """
-# Before anything is written, so that it isn't stopped within a batch.
+# Ten times as slow, and a minute at least: a small batch that takes five seconds instead of half a one keeps up with a
+# load as small. Before anything is written, so that it isn't stopped within a batch.
 SLOWLY = f"""        time = __import__("time")
-        time.sleep(9 * getattr(self, "took", 0))
+        time.sleep(max(60, 9 * getattr(self, "took", 0)))
         began = time.monotonic()
 {WRITE}        self.took = time.monotonic() - began
 """
