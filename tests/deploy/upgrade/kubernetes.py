@@ -25,6 +25,7 @@ class UpgradedRelease(Release):
         self.given = f"{self.image()}:{self.tag}"
         self._first = self.tag
         self._mode = ""  # of the guard of the revision that is installed, whose hook goes back to it
+        self._failed = False  # whether a generation's revision did: the next upgrade would leave its Deployments
 
     def provide(self, image: str) -> None:
         """Bring an image that Docker has to the nodes."""
@@ -63,6 +64,7 @@ class UpgradedRelease(Release):
         planned = self.kappa("replay", "start", "--job", REPLAYED, "--image", image, "--as", GENERATION)
         with written(planned) as file:
             failure = self._try((*self.values, "--set", f"image.tag={self.tag}", "--values", file, *options))
+        self._failed = bool(failure)
         return not failure, self._log("upgrade-promote") or failure
 
     def _try(self, options: Sequence[str]) -> str:
@@ -96,6 +98,8 @@ class UpgradedRelease(Release):
 
     def withdraw(self) -> None:
         """Take the generation out of the release."""
+        if self._failed:
+            self.helm("rollback", RELEASE, "--no-hooks", "--wait")
         self._install("--no-hooks")
 
     def _install(self, *options: str) -> None:
