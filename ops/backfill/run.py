@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from infra.contract.topics import load_topics
 from infra.errors import UserError
@@ -55,7 +54,7 @@ def run(request: Request, settings: Settings, spark: SparkSession, report: Repor
         topics = registry.topics(request.name, load_topics(settings.topics_file))
         names = [topic.name for topic in inputs(JOB, topics)]
         others = [one for one in known if one != request.name]
-        archived = restore.archived(others, settings, spark).where(F.col("topic").isin(names))
+        archived = restore.archived(others, names, settings, spark)
         store = Store.of(own.checkpoint_of("backfill"))
         plan = _found(store, request)
         if plan is None:

@@ -9,9 +9,10 @@ count, as an offset of group `kappa.<generation>.restore` on the restored partit
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import accumulate, chain, pairwise, repeat
 from typing import Any
 
@@ -66,7 +67,7 @@ def restore(generation: Generation, registry: Registry, settings: Settings, spar
     """
     topics = registry.topics(generation.name, load_topics(settings.topics_file))
     restored = names(generation, topics)
-    found = archived(registry.names, settings, spark).where(F.col("topic").isin(*restored.values()))
+    found = archived(registry.names, restored.values(), settings, spark)
     begin, end = bounds(generation)
     check_nothing_is_gone(found, begin)
     rows = between(found, begin, end)
@@ -84,17 +85,17 @@ def bounds(generation: Generation) -> tuple[int, int | None]:
     return generation.begin_ms or 0, None if generation.until == "latest" else parse_time(generation.until)
 
 
-def archived(generations: Iterable[str], settings: Settings, spark: SparkSession) -> DataFrame:
-    """Kafka's columns of all that the archives of these generations hold, each record once."""
+def archived(generations: Iterable[str], topics: Collection[str], settings: Settings, spark: SparkSession) -> DataFrame:
+    """Kafka's columns of all that the archives of these generations hold of these topics, each record once."""
     paths = [settings.model_copy(update={"generation": name}).delta_of("log") for name in generations]
     found = [path for path in paths if (Store.of(path) / "_delta_log").names()]
     if not found:
         raise UserError(f"--source delta: there is no archive at {paths[0]}; has the archive job run?")
-    tables = [spark.read.format("delta").load(path) for path in found]
-    whole = tables[0]
-    for table in tables[1:]:
-        whole = whole.unionByName(table)
-    once = whole.dropDuplicates(["topic", "partition", "offset"]) if len(tables) > 1 else whole
+    tables = [spark.read.format("delta").load(path).where(F.col("topic").isin(*topics)) for path in found]
+    # To look for duplicates shuffles every record, and most generations keep nothing but what they have derived.
+    filled = [table for table in tables if not table.isEmpty()] if len(tables) > 1 else tables
+    whole = reduce(DataFrame.unionByName, filled or tables[:1])
+    once = whole.dropDuplicates(["topic", "partition", "offset"]) if len(filled) > 1 else whole
     return once.withColumn("timestamp_ms", F.unix_millis("timestamp"))
 
 

@@ -5,7 +5,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from infra.errors import UserError
-from ops.replay.restore import between, check_nothing_is_gone, gone, headers_of, to_list
+from jobs.runtime.settings import Settings
+from ops.replay.restore import archived, between, check_nothing_is_gone, gone, headers_of, to_list
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -23,6 +24,27 @@ def test_a_stretch_of_the_log_is_whole_though_times_do_not_ascend(spark):
     assert kept(160, 300) == [(0, 1), (0, 2)]
     assert kept(120, None) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 7)]
     assert kept(0, 251) == [(0, 0), (0, 1), (0, 2), (1, 7)]
+
+
+def test_a_record_that_several_archives_hold_is_there_once(spark, tmp_path):
+    """Those that hold none of the topics aren't compared: that would shuffle every record."""
+    settings = Settings(home=tmp_path)
+    logs = {"live": [("a", 0, 0), ("a", 0, 1)], "v1": [("a", 0, 1), ("a", 0, 2)], "v2": [("events.v2", 0, 0)]}
+    for generation, rows in logs.items():
+        log = spark.createDataFrame(rows, "topic string, partition int, offset long")
+        log = log.withColumn("timestamp", F.timestamp_millis(F.col("offset")))
+        log.write.format("delta").partitionBy("topic").save(
+            settings.model_copy(update={"generation": generation}).delta_of("log")
+        )
+
+    def found(*generations):
+        frame = archived(generations, ["a"], settings, spark)
+        is_compared = "Deduplicate" in frame._jdf.queryExecution().analyzed().toString()
+        return sorted((row.offset, row.timestamp_ms) for row in frame.collect()), is_compared
+
+    assert found("live", "v1") == ([(0, 0), (1, 1), (2, 2)], True)
+    assert found("live", "v2") == ([(0, 0), (1, 1)], False)
+    assert found("v2") == ([], False)
 
 
 def test_what_the_archive_has_deleted_is_told_with_its_count_and_where_it_begins(spark):
