@@ -27,10 +27,11 @@ class Coalescing(NamedTuple):
 def coalesced() -> Coalescing:
     """Fewer rows, of the same events, with the greatest offset, timestamp and delay of each one's records.
 
-    Gathered is, within each task, what was decoded to JSON, is in time as a whole and was not sent again.
+    Gathered are, within each task, data points that were decoded to JSON, are in time as a whole and not sent again.
     """
-    is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
-    group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
+    is_whole = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
+    is_scrape = (F.col("kind") == "metric") & F.col("retried").isNull()
+    group = F.when(is_whole & is_scrape, F.struct(*_COMMON))
     whole = {
         "json": F.coalesce("coalesced", "json"),
         "newest": F.coalesce("newest", "timestamp"),

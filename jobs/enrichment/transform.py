@@ -24,6 +24,7 @@ from jobs.enrichment import limits as names
 from jobs.enrichment.coalesce import Coalescing, apart
 from jobs.enrichment.identity import FORGED, PRINCIPAL, REASON, is_forged
 from jobs.enrichment.limits import Limits
+from jobs.enrichment.log_lines import rendering
 from jobs.enrichment.resource import own_facts
 from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.templates import template
@@ -70,7 +71,8 @@ def enrichment(
     calls to the JVM would cost each micro-batch 0.7 s. `prepare` may have a step planned once, too
     (`connectors.prepared`).
     """
-    telemetry, limits = topics.telemetry, Limits(settings or EnrichmentSettings())
+    settings = settings or EnrichmentSettings()
+    telemetry, limits, render_lines = topics.telemetry, Limits(settings), rendering(settings)
     received = (F.unix_millis("timestamp") * 1_000_000).alias("received")
     future = _by_topic({t.name: t.future for t in telemetry if t.future}).alias("future")
     split_by_verdict, join_inventory = _split_by_verdict(limits), _join_inventory(telemetry)
@@ -82,7 +84,7 @@ def enrichment(
         lateness = _lateness(AllowedLateness.of(topics, decisions)).alias("lateness")
 
         def judge(decoded: DataFrame) -> DataFrame:
-            judged = split_by_verdict(decoded.select("*", received, lateness, future))
+            judged = split_by_verdict(render_lines(decoded).select("*", received, lateness, future))
             return coalescing.before(join_inventory(judged, inventory))
 
         return prepare(judge)

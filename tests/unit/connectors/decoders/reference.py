@@ -32,14 +32,14 @@ def read(value: bytes | None) -> list[Batch]:
 
 
 def _batch(found: Json) -> Batch:
-    resource = as_map(_entries(mapping(found.get("resource")).get("attributes")))
+    resource = as_map(entries(mapping(found.get("resource")).get("attributes")))
     machine = machine_of(resource)
     identity = identity_of(resource, machine)
-    metrics = [metric for scope in _items(found, "scopeMetrics") for metric in _items(scope, "metrics")]
+    metrics = [metric for scope in items(found, "scopeMetrics") for metric in items(scope, "metrics")]
     return Batch(machine, "metric", resource, [event for metric in metrics for event in _events(metric, identity)])
 
 
-def _items(parent: Json, field: str) -> Iterator[Json]:
+def items(parent: Json, field: str) -> Iterator[Json]:
     """The objects of a list; a null among them is an empty one."""
     items = parent.get(field)
     if items is None:
@@ -63,8 +63,8 @@ def _events(metric: Json, identity: tuple[Entry, ...]) -> Iterator[Event]:
             common["temporality"] = temporality
         if kind == "sum":
             common["monotonic"] = _boolean(data.get("isMonotonic"))
-        for point in _items(data, "dataPoints"):
-            series, attributes = labels(name, _entries(point.get("attributes")), identity)
+        for point in items(data, "dataPoints"):
+            series, attributes = labels(name, entries(point.get("attributes")), identity)
             value, histogram = reading(point)
             event = {
                 "time_unix_nano": time(point.get("timeUnixNano")),
@@ -80,7 +80,7 @@ def _says_no_value(point: Json) -> bool:
     return "flags" in point and text(point["flags"]) == "1"
 
 
-def _entries(attributes: Any) -> tuple[Entry, ...]:
+def entries(attributes: Any) -> tuple[Entry, ...]:
     """OTLP's attributes as text, in their order."""
     if attributes is None:
         return ()
@@ -89,10 +89,10 @@ def _entries(attributes: Any) -> tuple[Entry, ...]:
     try:
         return tuple([(a["key"] + "", a["value"]["stringValue"] + "") for a in attributes])
     except (KeyError, TypeError):  # not all of them are strings
-        return tuple([(text(a.get("key")) or "", _text(mapping(a.get("value")))) for a in attributes])
+        return tuple([(text(a.get("key")) or "", value_text(mapping(a.get("value")))) for a in attributes])
 
 
-def _text(value: Json) -> str | None:
+def value_text(value: Json) -> str | None:
     """An AnyValue as text: a string as it is, arrays and key-value lists in their JSON."""
     return next((text(value[field]) for field in _VALUES if value.get(field) is not None), None)
 
@@ -130,7 +130,7 @@ def _exponential(point: Json) -> Reading:
 
 
 def _summary(point: Json) -> Reading:
-    pairs = [(text(q.get("quantile")) or "0", text(q.get("value"))) for q in _items(point, "quantileValues")]
+    pairs = [(text(q.get("quantile")) or "0", text(q.get("value"))) for q in items(point, "quantileValues")]
     return _spread(point, quantiles=as_map(pairs))
 
 

@@ -6,10 +6,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 
+from connectors.decoders import columns
+from infra.contract.schemas import DECODED
+from jobs.enrichment.log_lines import rendering
+from jobs.enrichment.settings import EnrichmentSettings
 from jobs.enrichment.templates import BODY_LENGTH, TEMPLATE_LENGTH, template, template_of
 
 LOGHUB = Path(os.environ.get("KAPPA_SHARED", "../shared")) / "data" / "loghub"
@@ -102,6 +108,28 @@ def in_spark(spark):
     return run
 
 
+@pytest.fixture(scope="module")
+def rendered(spark):
+    """The templates of lines that are rendered as a whole."""
+
+    def run(lines):
+        bodies = spark.createDataFrame([(line,) for line in lines], "body string").coalesce(1)
+        event = columns.event(time_unix_nano=F.lit(1), body=bodies["body"])
+        names = ("json", "first_unix_nano", "last_unix_nano", "series_bytes", "unit_bytes")
+        nothing = {name: F.lit(None).cast(DECODED[name].dataType) for name in names}
+        frame = bodies.select(F.lit("log").alias("kind"), F.array(event).alias("events")).withColumns(nothing)
+        found = rendering(EnrichmentSettings())(frame)
+        return [orjson.loads(row.json)["template"][0] for row in found.select("json").collect()]
+
+    return run
+
+
+@pytest.fixture(params=["in_spark", "rendered"])
+def templates(request):
+    """Both ways to templates in the JVM: as an expression, and within lines that are rendered as a whole."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -178,7 +206,7 @@ def test_null_has_no_template(in_spark):
     assert in_spark([None, "x"]) == [None, "x"]
 
 
-def test_spark_and_python_agree(in_spark):
+def test_spark_and_python_agree(templates):
     lines = []
 
     @settings(max_examples=2000, deadline=None, database=None, derandomize=True)
@@ -187,23 +215,23 @@ def test_spark_and_python_agree(in_spark):
         lines.append(line)
 
     gather()
-    assert dict(zip(lines, in_spark(lines), strict=True)) == {line: template_of(line) for line in lines}
+    assert dict(zip(lines, templates(lines), strict=True)) == {line: template_of(line) for line in lines}
 
 
-def test_spark_and_python_agree_on_repetitions(in_spark):
+def test_spark_and_python_agree_on_repetitions(templates):
     lines = [piece * BODY_LENGTH for piece in REPEATED]
-    assert in_spark(lines) == [template_of(line) for line in lines]
+    assert templates(lines) == [template_of(line) for line in lines]
 
 
 @pytest.mark.skipif(not LOGHUB.is_dir(), reason=f"no logs at {LOGHUB} (set KAPPA_SHARED)")
-def test_spark_and_python_agree_on_real_logs(in_spark):
+def test_spark_and_python_agree_on_real_logs(templates):
     lines = [
         row["Content"]
         for log in sorted(LOGHUB.glob("*/*_structured.csv"))
         for row in csv.DictReader(log.read_text().splitlines())
     ]
     assert len(lines) == 2000 * len(list(LOGHUB.glob("*/*_structured.csv"))) > 0
-    assert in_spark(lines) == [template_of(line) for line in lines]
+    assert templates(lines) == [template_of(line) for line in lines]
 
 
 def test_a_template_is_its_own_template():

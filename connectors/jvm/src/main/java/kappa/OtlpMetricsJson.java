@@ -148,10 +148,7 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
     boolean monotonic;
   }
 
-  private static final class Reader extends JsonReader {
-
-    private static final List<String> VALUES =
-        List.of("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue");
+  private static final class Reader extends OtlpReader {
 
     Reader(JsonParser in) {
       super(in);
@@ -177,25 +174,13 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
 
     private void resource(Resource into, String field) throws IOException {
       switch (field) {
-        case "resource" -> {
-          into.entries = List.of();
-          in.nextToken();
-          object(into, this::resourceField);
-        }
+        case "resource" -> into.entries = resourceEntries();
         case "scopeMetrics" -> {
           in.nextToken();
           into.metrics =
               objects(Scope::new, this::scope).stream().flatMap(scope -> scope.metrics.stream()).toList();
         }
         default -> skip();
-      }
-    }
-
-    private void resourceField(Resource into, String field) throws IOException {
-      if (field.equals("attributes")) {
-        into.entries = entries();
-      } else {
-        skip();
       }
     }
 
@@ -304,68 +289,11 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       return found;
     }
 
-    private static final class Pair {
-      String key, value;
-      int rank;
-
-      Entry entry(String nameless) {
-        return new Entry(key == null ? nameless : key, value);
-      }
-    }
-
     private void quantile(Pair into, String field) throws IOException {
       switch (field) {
         case "quantile" -> into.key = nextText();
         case "value" -> into.value = nextText();
         default -> skip();
-      }
-    }
-
-    /** OTLP's attributes as text, in their order. */
-    private List<Entry> entries() throws IOException {
-      JsonToken token = in.nextToken();
-      if (token == JsonToken.VALUE_NULL) {
-        return List.of();
-      }
-      if (token != JsonToken.START_ARRAY) {
-        throw new ShapeException();
-      }
-      List<Entry> found = new ArrayList<>(4);
-      while ((token = in.nextToken()) != JsonToken.END_ARRAY) {
-        if (token != JsonToken.START_OBJECT) {
-          throw new ShapeException();
-        }
-        Pair pair = new Pair();
-        object(pair, this::entry);
-        found.add(pair.entry(""));
-      }
-      return found;
-    }
-
-    private void entry(Pair into, String field) throws IOException {
-      switch (field) {
-        case "key" -> into.key = nextText();
-        case "value" -> {
-          into.value = null;
-          into.rank = VALUES.size();
-          in.nextToken();
-          object(into, this::anyValue);
-        }
-        default -> skip();
-      }
-    }
-
-    /** An AnyValue as text: a string as it is, arrays and key-value lists in their JSON. */
-    private void anyValue(Pair into, String field) throws IOException {
-      int rank = VALUES.indexOf(field);
-      if (rank < 0) {
-        skip();
-        return;
-      }
-      String text = nextText();
-      if (text != null && rank <= into.rank) {
-        into.value = text;
-        into.rank = rank;
       }
     }
   }
