@@ -91,11 +91,14 @@ def archived(generations: Iterable[str], topics: Collection[str], settings: Sett
     found = [path for path in paths if (Store.of(path) / "_delta_log").names()]
     if not found:
         raise UserError(f"--source delta: there is no archive at {paths[0]}; has the archive job run?")
-    tables = [spark.read.format("delta").load(path).where(F.col("topic").isin(*topics)) for path in found]
-    # To look for duplicates shuffles every record, and most generations keep nothing but what they have derived.
-    filled = [table for table in tables if not table.isEmpty()] if len(tables) > 1 else tables
-    whole = reduce(DataFrame.unionByName, filled or tables[:1])
-    once = whole.dropDuplicates(["topic", "partition", "offset"]) if len(filled) > 1 else whole
+    # To look for duplicates shuffles every record, and most generations keep nothing but what they have derived: a
+    # table's folders are named by topic.
+    holding = [path for path in found if any((Store.of(path) / f"topic={topic}").exists() for topic in topics)]
+    tables = [
+        spark.read.format("delta").load(path).where(F.col("topic").isin(*topics)) for path in holding or found[:1]
+    ]
+    whole = reduce(DataFrame.unionByName, tables)
+    once = whole.dropDuplicates(["topic", "partition", "offset"]) if len(tables) > 1 else whole
     return once.withColumn("timestamp_ms", F.unix_millis("timestamp"))
 
 

@@ -71,9 +71,13 @@ class Store:
         with self.create(name) as stream:
             stream.write(content)
 
+    def exists(self) -> bool:
+        """Whether there is such a folder."""
+        return self.files.get_file_info(self.path).type is not fs.FileType.NotFound
+
     def remove(self) -> None:
         """Delete it with all that is below, if it is there."""
-        if self.files.get_file_info(self.path).type is not fs.FileType.NotFound:
+        if self.exists():
             self.files.delete_dir(self.path)
 
 
