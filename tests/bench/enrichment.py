@@ -1,4 +1,4 @@
-"""`make bench-enrichment`: CPU time a data point of decoding and of the whole enrichment, without Kafka.
+"""`make bench-enrichment`: CPU time an event of decoding and of the whole enrichment, without Kafka.
 
 Records, cached in memory, go through each decoder in turn, so that other work on the machine hits all alike. CPU is
 that of the JVM and the Python workers together; the median of the rounds counts.
@@ -14,6 +14,8 @@ import psutil
 import pyarrow as pa
 import typer
 from google.protobuf import json_format  # type: ignore[import-untyped]
+from google.protobuf.message import Message  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,14 +24,14 @@ from rich.table import Table
 
 from connectors import otlp
 from connectors.decoders.registry import decoder_of
-from connectors.otlp import Instrument
+from connectors.otlp import Instrument, LogLine
 from infra.contract.topics import load_topics
 from jobs.enrichment.inventory import SCHEMA
 from jobs.enrichment.transform import enrichment
 from jobs.runtime.session import open_session
 from jobs.runtime.settings import Settings
 
-POINTS = 30
+POINTS, LINES = 30, 7
 NOW = 1_795_245_484
 app = typer.Typer(add_completion=False)
 
@@ -56,9 +58,27 @@ def line() -> bytes:
     return orjson.dumps({**event, "unit": "1", "attributes": {"cpu": "1", "state": "idle"}})
 
 
-def protobuf(value: bytes) -> bytes:
+def log_lines() -> bytes:
+    """Seven log lines of one service, 2.6 kB, as an OpenTelemetry Collector writes them."""
+    bodies = (
+        "[instance: 38101a0b-2096-447d-96ea-a692162415ae] VM Started (Lifecycle Event)",
+        '10.11.10.1 "GET /v2/54fadb412c4e40cdbaed9335e4c35a9e/servers/detail HTTP/1.1" status: 200 len: 1893',
+        "Accepted publickey for root from 10.0.0.7 port 50514 ssh2",
+        "Active base files: /var/lib/nova/instances/_base/a489c868f0c37da93b76227c91bb03908ac0e742",
+        "neutron agent report_state took 12 ms",
+        "connection to the message bus was lost, trying again in 5 s",
+        "Total memory: 64172 MB, used: 512.00 MB",
+    )
+    lines = [
+        LogLine(NOW * 10**9, body, "INFO", 9, (("log.file.name", "nova.log"), ("process.pid", str(2931 + number))))
+        for number, body in enumerate(bodies)
+    ]
+    return orjson.dumps(otlp.logs({"host.name": "vm-1", "service.name": "nova"}, "nova", lines))
+
+
+def protobuf(value: bytes, request: type[Message] = ExportMetricsServiceRequest) -> bytes:
     """The same request in binary."""
-    return bytes(json_format.Parse(value, ExportMetricsServiceRequest()).SerializeToString())
+    return bytes(json_format.Parse(value, request()).SerializeToString())
 
 
 def records(spark: SparkSession, value: bytes, count: int, topic: str) -> DataFrame:
@@ -98,6 +118,8 @@ def stages(spark: SparkSession, count: int) -> dict[str, tuple[int, DataFrame]]:
         "otlp_metrics_json": (request(), "telemetry.otlp.metrics", POINTS),
         "otlp_metrics_proto": (protobuf(request()), "telemetry.otlp.metrics.proto", POINTS),
         "lines_json": (line(), "telemetry.lines", 1),
+        "otlp_logs_json": (log_lines(), "telemetry.otlp.logs", LINES),
+        "otlp_logs_proto": (protobuf(log_lines(), ExportLogsServiceRequest), "telemetry.otlp.logs.proto", LINES),
     }
     found: dict[str, tuple[int, DataFrame]] = {}
     for name, (value, topic, points) in inputs.items():

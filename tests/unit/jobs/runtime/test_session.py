@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pyspark
 
 from connectors.java_class import java_class
@@ -61,3 +62,16 @@ def test_local_files_get_their_permissions_without_a_process(spark, tmp_path):
     files.create(path).close()
     files.setPermission(path, java_class(spark, "org.apache.hadoop.fs.permission.FsPermission")("640"))
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+def test_only_doubles_are_written_without_a_dictionary(spark, tmp_path):
+    row = {"series": ["a", "a"], "mean": [1.5, 1.5]}
+    frame = spark.createDataFrame([{"statistics": row}], "statistics struct<series:array<string>,mean:array<double>>")
+    frame.coalesce(1).write.parquet(str(tmp_path / "table"))
+    [file] = (tmp_path / "table").glob("*.parquet")
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert {column.path_in_schema: "RLE_DICTIONARY" in column.encodings for column in columns} == {
+        "statistics.series.list.element": True,
+        "statistics.mean.list.element": False,
+    }
