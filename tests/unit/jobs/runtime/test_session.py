@@ -65,7 +65,7 @@ def test_local_files_get_their_permissions_without_a_process(spark, tmp_path):
 
 
 def test_only_doubles_are_written_without_a_dictionary(spark, tmp_path):
-    row = {"series": ["a", "a"], "mean": [1.5, 1.5]}
+    row = {"series": ["a"] * 1_000, "mean": [1.5] * 1_000}
     frame = spark.createDataFrame([{"statistics": row}], "statistics struct<series:array<string>,mean:array<double>>")
     frame.coalesce(1).write.parquet(str(tmp_path / "table"))
     [file] = (tmp_path / "table").glob("*.parquet")
