@@ -1,4 +1,5 @@
-"""One record for all data points that a task has of a machine, as far as the same inventory facts apply to them.
+"""One record for all data points that a task has of a machine, and one for all log lines of each of its services, as
+far as the same inventory facts apply to them.
 
 With one event a record, what costs is the record: here and in every job after this one. How a log is cut into batches
 decides what is coalesced, so nothing may depend on it: events stay as they are, and their own.
@@ -27,11 +28,10 @@ class Coalescing(NamedTuple):
 def coalesced() -> Coalescing:
     """Fewer rows, of the same events, with the greatest offset, timestamp and delay of each one's records.
 
-    Gathered are, within each task, data points that were decoded to JSON, are in time as a whole and not sent again.
+    Gathered is, within each task, what was rendered to JSON, is in time as a whole and was not sent again.
     """
-    is_whole = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
-    is_scrape = (F.col("kind") == "metric") & F.col("retried").isNull()
-    group = F.when(is_whole & is_scrape, F.struct(*_COMMON))
+    is_plain = (F.col("verdict") == "ok") & F.col("json").isNotNull() & F.col("events").isNull()
+    group = F.when(is_plain & F.col("retried").isNull(), F.struct(*_COMMON))
     whole = {
         "json": F.coalesce("coalesced", "json"),
         "newest": F.coalesce("newest", "timestamp"),

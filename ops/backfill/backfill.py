@@ -199,10 +199,11 @@ class Backfill:
         partition = F.coalesce("partition", _partition(self.partitions)(F.col("topic"), F.col("key")))
         places = [one for (topic, at), end in ends.items() for one in (F.lit(f"{topic}/{at}"), F.lit(end).cast("long"))]
         first = F.try_element_at(F.create_map(*places), F.concat_ws("/", "topic", "partition")) if places else F.lit(0)
-        place = Window.partitionBy("topic", "partition").orderBy(*order)
+        place = Window.partitionBy("topic", "partition", "salt").orderBy(*order)
         offset = (F.coalesce(first, F.lit(0)) + F.row_number().over(place) - 1).cast("long")
-        # Two steps: the number counts within the partition that the key has chosen.
-        numbered = frame.withColumn("partition", partition).withColumn("offset", offset)
+        # By the hash of topic and partition, all partitions of a topic fell to one of two tasks.
+        placed = frame.withColumn("partition", partition).withColumn("salt", salted(F.col("partition")))
+        numbered = placed.repartition("partition", "salt").withColumn("offset", offset).drop("salt")
         kept = numbered.persist(StorageLevel.DISK_ONLY)
         counts = Counter({(row[0], row[1]): row[2] for row in kept.groupBy("topic", "partition").count().collect()})
         ends.update(counts)

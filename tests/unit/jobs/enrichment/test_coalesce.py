@@ -13,7 +13,7 @@ from infra.contract.columnar import to_rows
 from infra.contract.topics import load_topics
 from jobs.enrichment.coalesce import apart, coalesced
 from jobs.enrichment.transform import enrichment
-from tests.unit.jobs.enrichment.test_transform import NANO, NOW, RECEIVED, fact, frames, rendered
+from tests.unit.jobs.enrichment.test_transform import NANO, NOW, RECEIVED, batch, fact, frames, line, rendered
 
 TOPIC = "telemetry.lines"
 TEXTS = ("", "a", "]", "],", '"', '\\"', "\\", "{", "}{", "é→𝄞", '],"series":[', "null", "\n\x00")
@@ -162,6 +162,31 @@ def test_gathered_events_are_those_that_came_whatever_their_labels(run):
     found, expected = run(*rows), run(*rows, coalesce=apart)
     assert events_of(found) == events_of(expected)
     assert (len(found), len(expected)) == (7, 400)
+
+
+def test_log_lines_of_a_service_become_one_record(run):
+    random = Random(12)
+    sequences = {}
+
+    def lines(number):
+        machine = f"vm-{number % 5}"
+        found = []
+        for _ in range(random.choice([1, 1, 2, 5])):
+            position = sequences[machine] = sequences.get(machine, 0) + 1
+            attributes = random.choice([None, {random.choice(TEXTS): random.choice([*TEXTS, None])}])
+            fields = {"severity_text": random.choice([None, *TEXTS]), "attributes": attributes}
+            found.append(line(random.choice([None, *TEXTS]), NOW + position) | fields)
+        return batch(*found, machine=machine, kind="log", offset=number) | {"topic": TOPIC, "partition": 0}
+
+    rows = [lines(number) for number in range(200)]
+    late = batch(line("x", NOW - 3_600 * NANO), kind="log", machine="vm-0", offset=200) | {"topic": TOPIC}
+    found, expected = run(*rows, late), run(*rows, late, coalesce=apart)
+    assert events_of(found) == events_of(expected)
+    assert (len(found), len(expected)) == (6, 201)
+    for row, record in found:
+        if row.topic == "events":
+            times = record["events"]["time_unix_nano"]
+            assert times == sorted(times), "in the order in which they came"
 
 
 def test_a_record_is_complete_before_it_is_too_large(run):

@@ -29,8 +29,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Coalesces, within a task, the rows that have the same `group` into one record, in which each series' labels stand
- * once. `jobs/enrichment/coalesce.py` says which rows have the same group.
+ * Coalesces, within a task, the rows that have the same `group` into one record: of log lines, or of data points, in
+ * which each series' labels stand once. `jobs/enrichment/coalesce.py` says which rows have the same group.
  *
  * <p>It works on Spark's internal rows, since their conversion to Java's types and back costs more than the coalescing.
  */
@@ -121,28 +121,37 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
       if (row.isNullAt(group)) {
         return row;
       }
-      Scrape scrape = Scrape.of(row.getUTF8String(json).getBytes());
-      if (scrape == null) {
+      Part part = part(row.getUTF8String(json).getBytes());
+      if (part == null) {
         return row;
       }
-      Labels labels = interned(scrape.labels());
       UnsafeRow key = (UnsafeRow) row.getStruct(group, fields);
       Group found = groups.get(key);
-      if (found != null && found.bytesWith(scrape, labels) > RECORD_BYTES) {
+      if (found != null && found.content.bytesWith(part) > RECORD_BYTES) {
         complete.add(groups.remove(key));
         found = null;
       }
       if (found == null) {
-        found = new Group(row.copy());
+        found = new Group(row.copy(), part instanceof Points ? new ManyPoints() : new ManyLines());
         groups.put(key.copy(), found);
         held += ((UnsafeRow) row).getSizeInBytes() + key.getSizeInBytes();
       }
-      found.add(scrape, labels, row.getLong(offset), row.getLong(timestamp), row.getLong(delay));
-      held += scrape.bytes();
+      found.add(part, row.getLong(offset), row.getLong(timestamp), row.getLong(delay));
+      held += part.bytes();
       if (held > HELD_BYTES) {
         completeAll();
       }
       return null;
+    }
+
+    /** What a row adds to its group; null if it can't be put together with others. */
+    private Part part(byte[] text) {
+      Scrape scrape = Scrape.of(text);
+      if (scrape != null) {
+        return new Points(scrape, interned(scrape.labels()));
+      }
+      LogLines lines = LogLines.of(text);
+      return lines == null ? null : new Lines(lines);
     }
 
     private Labels interned(Labels seen) {
@@ -163,29 +172,40 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
     }
   }
 
-  /** The scrapes that become one record. */
+  /** The events of one row. Those of a group, whose rows have the same kind, are all points or all lines. */
+  private sealed interface Part {
+    int bytes();
+  }
+
+  private record Points(Scrape scrape, Labels labels) implements Part {
+    @Override
+    public int bytes() {
+      return scrape.bytes();
+    }
+  }
+
+  private record Lines(LogLines lines) implements Part {
+    @Override
+    public int bytes() {
+      return lines.bytes();
+    }
+  }
+
+  /** The rows that become one record. */
   private static final class Group {
     final InternalRow first;
-    private final ByteArrayOutputStream times = new ByteArrayOutputStream();
-    private final ByteArrayOutputStream values = new ByteArrayOutputStream();
-    private final List<Labels> labels = new ArrayList<>(); // one entry for each scrape
-    private final Set<Labels> distinct = new LinkedHashSet<>();
-    private int bytes;
+    final Content content;
+    private int rows;
     private long lastOffset, newest, longest;
 
-    Group(InternalRow first) {
+    Group(InternalRow first, Content content) {
       this.first = first;
+      this.content = content;
     }
 
-    int bytesWith(Scrape scrape, Labels itsLabels) {
-      return bytes + scrape.bytes() + (distinct.contains(itsLabels) ? 0 : itsLabels.bytes());
-    }
-
-    void add(Scrape scrape, Labels itsLabels, long offset, long timestamp, long delay) {
-      bytes = bytesWith(scrape, itsLabels);
-      scrape.appendTo(times, values);
-      labels.add(itsLabels);
-      distinct.add(itsLabels);
+    void add(Part part, long offset, long timestamp, long delay) {
+      content.add(part);
+      rows++;
       lastOffset = Math.max(lastOffset, offset);
       newest = Math.max(newest, timestamp);
       longest = Math.max(longest, delay);
@@ -193,14 +213,70 @@ public final class Coalescer implements FlatMapFunction<Iterator<InternalRow>, I
 
     /** The columns that `coalesced` adds. */
     InternalRow addedColumns() {
+      if (rows == 1) {
+        return new GenericInternalRow(ADDED);
+      }
       return new GenericInternalRow(
-          labels.size() == 1 ? new Object[ADDED] : new Object[] {text(), lastOffset, newest, longest});
+          new Object[] {UTF8String.fromBytes(content.text()), lastOffset, newest, longest});
+    }
+  }
+
+  private interface Content {
+    int bytesWith(Part part);
+
+    void add(Part part);
+
+    byte[] text();
+  }
+
+  private static final class ManyLines implements Content {
+    private final List<LogLines> records = new ArrayList<>();
+    private int bytes;
+
+    @Override
+    public int bytesWith(Part part) {
+      return bytes + part.bytes();
     }
 
-    private UTF8String text() {
+    @Override
+    public void add(Part part) {
+      records.add(((Lines) part).lines);
+      bytes = bytesWith(part);
+    }
+
+    @Override
+    public byte[] text() {
+      return LogLines.text(records);
+    }
+  }
+
+  private static final class ManyPoints implements Content {
+    private final ByteArrayOutputStream times = new ByteArrayOutputStream();
+    private final ByteArrayOutputStream values = new ByteArrayOutputStream();
+    private final List<Labels> labels = new ArrayList<>(); // one entry for each scrape
+    private final Set<Labels> distinct = new LinkedHashSet<>();
+    private int bytes;
+
+    @Override
+    public int bytesWith(Part part) {
+      Labels its = ((Points) part).labels;
+      return bytes + part.bytes() + (distinct.contains(its) ? 0 : its.bytes());
+    }
+
+    @Override
+    public void add(Part part) {
+      bytes = bytesWith(part);
+      Points points = (Points) part;
+      points.scrape.appendTo(times, values);
+      labels.add(points.labels);
+      distinct.add(points.labels);
+    }
+
+    @Override
+    public byte[] text() {
       Table table = Table.of(distinct);
       int[] rows = labels.stream().flatMapToInt(one -> Arrays.stream(table.rows.get(one))).toArray();
-      return UTF8String.fromBytes(Scrape.text(times, values, rows, table.text));
+      return Scrape.text(times, values, rows, table.text);
     }
   }
 

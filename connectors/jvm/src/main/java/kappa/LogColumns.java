@@ -1,8 +1,10 @@
 package kappa;
 
 import java.io.Serializable;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -34,7 +36,8 @@ public final class LogColumns implements Serializable {
           .add("first_unix_nano", DataTypes.LongType)
           .add("last_unix_nano", DataTypes.LongType);
 
-  private final int size, time, number, severity, body, template, series, type, attributes;
+  private final int size, time, number, severity, body, type, attributes;
+  private final int[] others; // fields of data points
   private final LogTemplate templates;
   private final int mostAttributes, keyBytes, textBytes, bodyBytes;
 
@@ -48,10 +51,9 @@ public final class LogColumns implements Serializable {
     number = fields.indexOf("severity_number");
     severity = fields.indexOf("severity_text");
     body = fields.indexOf("body");
-    template = fields.indexOf("template");
-    series = fields.indexOf("series");
     type = fields.indexOf("type");
     attributes = fields.indexOf("attributes");
+    others = IntStream.range(0, size).filter(field -> !LogLines.NAMES.contains(fields.get(field))).toArray();
     this.templates = templates;
     mostAttributes = limits.get("attributes");
     keyBytes = limits.get("attribute_key_bytes");
@@ -97,8 +99,8 @@ public final class LogColumns implements Serializable {
   }
 
   private boolean isPlain(InternalRow line) {
-    for (int field = 0; field < size; field++) {
-      if (!line.isNullAt(field) && !isOfLines(field)) {
+    for (int field : others) {
+      if (!line.isNullAt(field)) {
         return false;
       }
     }
@@ -107,17 +109,6 @@ public final class LogColumns implements Serializable {
         && fits(line, severity, textBytes)
         && fits(line, body, bodyBytes)
         && (line.isNullAt(attributes) || fits(line.getMap(attributes)));
-  }
-
-  private boolean isOfLines(int field) {
-    return field == time
-        || field == number
-        || field == severity
-        || field == body
-        || field == template // which is made anew, as the series
-        || field == series
-        || field == type
-        || field == attributes;
   }
 
   private static boolean fits(InternalRow line, int field, int bytes) {
@@ -140,30 +131,22 @@ public final class LogColumns implements Serializable {
   }
 
   private String text(ArrayData events) {
-    Column times = new Column("time_unix_nano");
-    Column numbers = new Column("severity_number");
-    Column severities = new Column("severity_text");
-    Column bodies = new Column("body");
-    Column templated = new Column("template");
-    Column named = new Column("series");
-    Column types = new Column("type");
-    Column attributed = new Column("attributes");
+    List<Column> columns = LogLines.NAMES.stream().map(Column::new).toList();
     for (int at = 0; at < events.numElements(); at++) {
       InternalRow line = events.getStruct(at, size);
-      times.next().append(line.getLong(time));
-      numbers.add(line.isNullAt(number) ? null : line.getInt(number));
-      severities.quote(textOf(line, severity));
-      bodies.quote(textOf(line, body));
-      String found = templates.of(line.isNullAt(body) ? UTF8String.EMPTY_UTF8 : line.getUTF8String(body));
-      templated.quote(found);
-      named.quote(found);
-      types.quote(textOf(line, type));
-      attributed.add(line.isNullAt(attributes) ? null : line.getMap(attributes));
+      String template = templates.of(line.isNullAt(body) ? UTF8String.EMPTY_UTF8 : line.getUTF8String(body));
+      Iterator<Column> next = columns.iterator(); // in the order of LogLines.NAMES
+      next.next().add(line.getLong(time));
+      next.next().add(line.isNullAt(number) ? null : (long) line.getInt(number));
+      next.next().add(textOf(line, severity));
+      next.next().add(textOf(line, body));
+      next.next().add(template);
+      next.next().add(template); // the series
+      next.next().add(textOf(line, type));
+      next.next().add(line.isNullAt(attributes) ? null : line.getMap(attributes));
     }
     StringBuilder all = new StringBuilder("{");
-    for (Column column : List.of(times, numbers, severities, bodies, templated, named, types, attributed)) {
-      column.appendTo(all);
-    }
+    columns.forEach(column -> column.appendTo(all));
     all.setLength(all.length() - 1); // the last comma
     return all.append('}').toString();
   }
@@ -182,21 +165,15 @@ public final class LogColumns implements Serializable {
       this.name = name;
     }
 
-    /** Where the next value goes. */
-    StringBuilder next() {
-      hasValue = true;
-      return cells.append(cells.isEmpty() ? "" : ",");
-    }
-
-    void add(Integer number) {
+    void add(Long number) {
       if (number == null) {
         addNone();
       } else {
-        next().append(number.intValue());
+        next().append(number.longValue());
       }
     }
 
-    void quote(String text) {
+    void add(String text) {
       if (text == null) {
         addNone();
       } else {
@@ -220,6 +197,12 @@ public final class LogColumns implements Serializable {
         }
       }
       json.append('}');
+    }
+
+    /** Where the next value goes. */
+    private StringBuilder next() {
+      hasValue = true;
+      return cells.append(cells.isEmpty() ? "" : ",");
     }
 
     private void addNone() {

@@ -96,6 +96,16 @@ class CoalescerTest {
   }
 
   @Test
+  void linesStandOneAfterTheOtherWithNullWhereTheyHaveNoCell() {
+    String one = "{\"time_unix_nano\":[1,2],\"body\":[\"a]\",\"\\\"}\"],\"series\":[\"\",\"\"]}";
+    String two = "{\"time_unix_nano\":[3],\"severity_number\":[9],\"series\":[\"é\"],\"attributes\":[{\"k]\":null}]}";
+    String both =
+        "{\"time_unix_nano\":[1,2,3],\"severity_number\":[null,null,9],\"body\":[\"a]\",\"\\\"}\",null],"
+            + "\"series\":[\"\",\"\",\"é\"],\"attributes\":[null,null,{\"k]\":null}]}";
+    assertEquals(List.of(List.of(5L, both, 9L, 9_000L, 500L)), coalesced(row("vm", one, 5), row("vm", two, 9)));
+  }
+
+  @Test
   void aRecordIsCompleteBeforeItIsTooLarge() {
     String times = String.join(",", IntStream.range(0, 20_000).mapToObj(n -> "1795245484412222354").toList());
     String values = String.join(",", IntStream.range(0, 20_000).mapToObj(String::valueOf).toList());
