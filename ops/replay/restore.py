@@ -12,7 +12,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
 from itertools import accumulate, chain, pairwise, repeat
 from typing import Any
 
@@ -38,6 +37,7 @@ from ops.savepoints.store import Store
 
 COMMIT_RECORDS = 50_000
 DAY_MILLI = 86_400_000
+_PLACE = ("topic", "partition", "offset")
 COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
 
 _log = logging.getLogger(__name__)
@@ -91,15 +91,24 @@ def archived(generations: Iterable[str], topics: Collection[str], settings: Sett
     found = [path for path in paths if (Store.of(path) / "_delta_log").names()]
     if not found:
         raise UserError(f"--source delta: there is no archive at {paths[0]}; has the archive job run?")
-    # To look for duplicates shuffles every record, and most generations keep nothing but what they have derived: a
-    # table's folders are named by topic.
+    # Most generations keep nothing but what they have derived: a table's folders are named by topic.
     holding = [path for path in found if any((Store.of(path) / f"topic={topic}").exists() for topic in topics)]
-    tables = [
-        spark.read.format("delta").load(path).where(F.col("topic").isin(*topics)) for path in holding or found[:1]
-    ]
-    whole = reduce(DataFrame.unionByName, tables)
-    once = whole.dropDuplicates(["topic", "partition", "offset"]) if len(tables) > 1 else whole
+    once = _once([spark.read.format("delta").load(path) for path in holding or found[:1]], topics)
     return once.withColumn("timestamp_ms", F.unix_millis("timestamp"))
+
+
+def _once(tables: Sequence[DataFrame], topics: Collection[str]) -> DataFrame:
+    """All records of these topics that the tables have, each once.
+
+    A table that has none but those of the tables before it is left out: that shows in its offsets alone, while to drop
+    duplicates shuffles every record.
+    """
+    first, *others = [table.where(F.col("topic").isin(*topics)) for table in tables]
+    whole, is_one = first, True
+    for table in others:
+        if not table.select(*_PLACE).join(whole.select(*_PLACE), [*_PLACE], "left_anti").isEmpty():
+            whole, is_one = whole.unionByName(table), False
+    return whole if is_one else whole.dropDuplicates([*_PLACE])
 
 
 def check_nothing_is_gone(archived: DataFrame, begin_ms: int) -> None:

@@ -27,9 +27,10 @@ def test_a_stretch_of_the_log_is_whole_though_times_do_not_ascend(spark):
 
 
 def test_a_record_that_several_archives_hold_is_there_once(spark, tmp_path):
-    """Those that hold none of the topics aren't compared: that would shuffle every record."""
+    """Those that hold none of the topics, or nothing more, aren't compared: that would shuffle every record."""
     settings = Settings(home=tmp_path)
     logs = {"live": [("a", 0, 0), ("a", 0, 1)], "v1": [("a", 0, 1), ("a", 0, 2)], "v2": [("events.v2", 0, 0)]}
+    logs["v3"] = [("a", 0, 1), ("events.v3", 0, 7)]
     for generation, rows in logs.items():
         log = spark.createDataFrame(rows, "topic string, partition int, offset long")
         log = log.withColumn("timestamp", F.timestamp_millis(F.col("offset")))
@@ -44,6 +45,8 @@ def test_a_record_that_several_archives_hold_is_there_once(spark, tmp_path):
 
     assert found("live", "v1") == ([(0, 0), (1, 1), (2, 2)], True)
     assert found("live", "v2") == ([(0, 0), (1, 1)], False)
+    assert found("live", "v3", "v2") == ([(0, 0), (1, 1)], False)
+    assert found("v3", "live", "v1") == ([(0, 0), (1, 1), (2, 2)], True)
     assert found("v2") == ([], False)
 
 
