@@ -19,8 +19,8 @@ from tests.waiting import until
 REPORT = Path("build/determinism.json")
 LIVE = "live, while the hour is recorded"
 WAYS = {
-    "replay: 1,000 records a batch, one core, one task, kill -9 and restart four times": lambda lab, how: lab.killed(
-        how, "killed", times=4, max_offsets_per_trigger=1_000, spark_master="local[1,4]", shuffle_partitions=1
+    "replay: 300 records a batch, one core, one task, kill -9 and restart four times": lambda lab, how: lab.killed(
+        how, "killed", times=4, max_offsets_per_trigger=300, spark_master="local[1,4]", shuffle_partitions=1
     ),
     "replay: 1,000,000 records a batch, two cores, three tasks": lambda lab, how: lab.replay(
         how, "large", max_offsets_per_trigger=1_000_000, shuffle_partitions=3

@@ -1,7 +1,6 @@
 package kappa;
 
 import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -9,7 +8,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import kappa.JsonReader.Scalar;
-import kappa.JsonReader.ShapeException;
 import kappa.JsonReader.UnusableException;
 import kappa.MetricColumns.Entry;
 import org.apache.spark.sql.Row;
@@ -82,10 +80,6 @@ public final class OtlpLogsJson implements UDF1<byte[], List<Row>> {
     return RowFactory.create(null, null, null, null, error, null);
   }
 
-  private static final class Request {
-    List<Resource> resources;
-  }
-
   private static final class Resource {
     List<Entry> entries = List.of();
     List<Line> lines = List.of();
@@ -142,22 +136,8 @@ public final class OtlpLogsJson implements UDF1<byte[], List<Row>> {
       super(in);
     }
 
-    /** The resources of the request that begins at the parser's current token. */
     List<Resource> request() throws IOException {
-      Request found = new Request();
-      object(found, this::requestField);
-      if (found.resources == null) {
-        throw new ShapeException();
-      }
-      return found.resources;
-    }
-
-    private void requestField(Request into, String field) throws IOException {
-      if (field.equals("resourceLogs")) {
-        into.resources = in.nextToken() == JsonToken.VALUE_NULL ? null : objects(Resource::new, this::resource);
-      } else {
-        skip();
-      }
+      return request("resourceLogs", Resource::new, this::resource);
     }
 
     private void resource(Resource into, String field) throws IOException {

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import kappa.JsonReader.Scalar;
-import kappa.JsonReader.ShapeException;
 import kappa.JsonReader.UnusableException;
 import kappa.MetricColumns.Buckets;
 import kappa.MetricColumns.Entry;
@@ -61,10 +60,6 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
 
   private static Row failed(String error) {
     return RowFactory.create(null, null, null, null, null, null, error, null, null, null);
-  }
-
-  private static final class Request {
-    List<Resource> resources;
   }
 
   private static final class Resource {
@@ -154,22 +149,8 @@ public final class OtlpMetricsJson implements UDF1<byte[], List<Row>> {
       super(in);
     }
 
-    /** The resources of the request that begins at the parser's current token. */
     List<Resource> request() throws IOException {
-      Request found = new Request();
-      object(found, this::requestField);
-      if (found.resources == null) {
-        throw new ShapeException();
-      }
-      return found.resources;
-    }
-
-    private void requestField(Request into, String field) throws IOException {
-      if (field.equals("resourceMetrics")) {
-        into.resources = in.nextToken() == JsonToken.VALUE_NULL ? null : objects(Resource::new, this::resource);
-      } else {
-        skip();
-      }
+      return request("resourceMetrics", Resource::new, this::resource);
     }
 
     private void resource(Resource into, String field) throws IOException {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 import kappa.MetricColumns.Entry;
 
 /** Reads what OTLP's metrics and logs share as JSON: resources, attributes and their values. */
@@ -26,8 +27,30 @@ class OtlpReader extends JsonReader {
     }
   }
 
+  private static final class Request<T> {
+    List<T> resources;
+  }
+
   private static final class Attributes {
     List<Entry> entries = List.of();
+  }
+
+  /** The resources of the request that begins at the parser's current token; it has them in the field `name`. */
+  <T> List<T> request(String name, Supplier<T> make, Fields<T> fields) throws IOException {
+    Request<T> found = new Request<>();
+    object(
+        found,
+        (into, field) -> {
+          if (field.equals(name)) {
+            into.resources = in.nextToken() == JsonToken.VALUE_NULL ? null : objects(make, fields);
+          } else {
+            skip();
+          }
+        });
+    if (found.resources == null) {
+      throw new ShapeException();
+    }
+    return found.resources;
   }
 
   /** The attributes of the resource that is the next value. */
