@@ -215,23 +215,17 @@ def _write_doubles_plainly(spark: SparkSession) -> None:
         configuration.setBoolean(f"parquet.enable.dictionary#{path}", False)
 
 
-def double_columns(kind: DataType) -> Iterator[str]:
-    """The columns of doubles that Parquet makes of values of this type, by their dotted paths."""
-    for path, leaf in _columns(kind, ()):
-        if isinstance(leaf, DoubleType):
-            yield ".".join(path)
-
-
-def _columns(kind: DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DataType]]:
+def double_columns(kind: DataType, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The columns of doubles that Parquet makes of values of this type at `path`, by their dotted paths."""
     if isinstance(kind, StructType):
         for field in kind.fields:
-            yield from _columns(field.dataType, (*path, field.name))
+            yield from double_columns(field.dataType, (*path, field.name))
     elif isinstance(kind, ArrayType):
-        yield from _columns(kind.elementType, (*path, "list", "element"))
+        yield from double_columns(kind.elementType, (*path, "list", "element"))
     elif isinstance(kind, MapType):
-        yield from _columns(kind.valueType, (*path, "key_value", "value"))
-    else:
-        yield path, kind
+        yield from double_columns(kind.valueType, (*path, "key_value", "value"))
+    elif isinstance(kind, DoubleType):
+        yield ".".join(path)
 
 
 def _escaped(value: str) -> str:

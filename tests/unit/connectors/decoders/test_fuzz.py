@@ -45,24 +45,32 @@ def test_what_is_too_large_is_not_read(decode, samples, wire_format):
 LARGE_NUMBER = re.compile(rb'(?<!")\b(\d{20,}|[0-9.]+e[0-9]+)')
 
 
-def test_the_jvm_reads_lines_as_the_reference_does(decode, samples):
-    rng = random.Random("lines_json")
-    originals = [*seeds(samples, "lines_json"), LOG]
+def agree(decode, wire_format, originals, rng, read, kind="metric"):
+    """Whether the JVM decodes originals and mutations of them as a reference's `read` does, with usable ones among."""
     values = [*originals, *(mutate(rng.choice(originals), rng) for _ in range(2 * COUNT))]
+    other_shape = {"lines_json": "not_line"}.get(wire_format, "not_otlp")
     usable = of_another_shape = 0
-    for value, [row] in zip(values, decode("lines_json", values), strict=True):
+    for value, rows in zip(values, decode(wire_format, values), strict=True):
         if LARGE_NUMBER.search(value) or b"\\ud800" in value:
             continue  # Python's parser rewrites the one, and refuses the other
-        wanted = referenced(value, reference_lines.read)
-        found = of_row(row) if row.kind == "metric" or row.error else of_lines(row)
-        if [found] != wanted:
-            # A key that stands twice, first with another shape.
-            assert "not_line" in {row.error, wanted[0][4]}, value
+        found = [of_row(row) if row.kind == "metric" or row.error else of_lines(row) for row in rows]
+        wanted = referenced(value, read, kind)
+        if found != wanted:
+            # A key that stands twice, first with another shape; a time that is a list.
+            assert other_shape in {rows[0].error, wanted[0][4]}, value
             of_another_shape += 1
             continue
-        usable += not row.error
+        usable += not any(row.error for row in rows)
     assert usable > COUNT / 10
     assert of_another_shape <= COUNT / 100
+
+
+def test_the_jvm_reads_lines_as_the_reference_does(decode, samples):
+    def one_row_each(*given):
+        return [[row] for [row] in decode(*given)]
+
+    originals = [*seeds(samples, "lines_json"), LOG]
+    agree(one_row_each, "lines_json", originals, random.Random("lines_json"), reference_lines.read)
 
 
 LOG = (
@@ -78,23 +86,8 @@ def of_lines(row):
 
 
 def test_the_jvm_reads_otlp_logs_as_the_reference_does(decode, samples):
-    rng = random.Random("otlp_logs_json")
     originals = [*seeds(samples, "otlp_logs_json"), LOGS]
-    values = [*originals, *(mutate(rng.choice(originals), rng) for _ in range(2 * COUNT))]
-    usable = of_another_shape = 0
-    for value, rows in zip(values, decode("otlp_logs_json", values), strict=True):
-        if LARGE_NUMBER.search(value) or b"\\ud800" in value:
-            continue  # Python's parser rewrites the one, and refuses the other
-        found = [of_lines(row) if not row.error else of_row(row) for row in rows]
-        wanted = referenced(value, reference_logs.read, "log")
-        if found != wanted:
-            # A key that stands twice, first with another shape.
-            assert "not_otlp" in {rows[0].error, wanted[0][4]}, value
-            of_another_shape += 1
-            continue
-        usable += not any(row.error for row in rows)
-    assert usable > COUNT / 10
-    assert of_another_shape <= COUNT / 100
+    agree(decode, "otlp_logs_json", originals, random.Random("otlp_logs_json"), reference_logs.read, "log")
 
 
 LOGS = (
@@ -107,22 +100,8 @@ LOGS = (
 
 
 def test_the_jvm_reads_otlp_metrics_as_the_reference_does(decode, samples):
-    rng = random.Random("reference")
     originals = [*seeds(samples, "otlp_metrics_json"), *map(metrics, (HISTOGRAM, EXPONENTIAL, SUMMARY))]
-    values = [*originals, *(mutate(rng.choice(originals), rng) for _ in range(2 * COUNT))]
-    usable = of_another_shape = 0
-    for value, rows in zip(values, decode("otlp_metrics_json", values), strict=True):
-        if LARGE_NUMBER.search(value) or b"\\ud800" in value:
-            continue  # Python's parser rewrites the one, and refuses the other
-        found, wanted = [of_row(row) for row in rows], referenced(value, reference.read)
-        if found != wanted:
-            # A key that stands twice, first with another shape; a time that is a list.
-            assert "not_otlp" in {rows[0].error, wanted[0][4]}, value
-            of_another_shape += 1
-            continue
-        usable += not any(row.error for row in rows)
-    assert usable > COUNT / 10
-    assert of_another_shape <= COUNT / 100
+    agree(decode, "otlp_metrics_json", originals, random.Random("reference"), reference.read)
 
 
 def of_row(row):
