@@ -248,6 +248,7 @@ class Fold:
         fold = fold_topic if self.whole_topic else fold_partitions
         opener, written = self.opener(context.own, context.topics), checkpoint.written()
         names = {key: context.topics[key].name for key in job.writes}
+        seconds = context.settings.fold_trigger_seconds
 
         def records(rows: DataFrame, initial: DataFrame | None = None) -> DataFrame:
             folded = fold(rows, opener, written=written, initial=initial)
@@ -256,9 +257,9 @@ class Fold:
         return [
             Query(
                 job.name,
-                records(context.stream(source, read, headers=True), checkpoint.initial()),
+                records(context.stream(source, read, headers=True, seconds=seconds), checkpoint.initial()),
                 TransactionalSink,
-                context.settings.trigger_seconds,
+                seconds,
                 questions=self.questions(context.own),
                 rehearsal=lambda: records(rehearsal.rows(context.spark, read[0].name)),
             )

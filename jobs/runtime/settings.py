@@ -101,6 +101,15 @@ class Settings(KafkaSecurity):
         heap = int(self.driver_memory[:-1]) * _UNITS[self.driver_memory[-1]]
         return min(LARGEST_BATCH_BYTES, heap // 4)
 
+    @property
+    def fold_trigger_seconds(self) -> float:
+        """How often a job with state looks for records.
+
+        They come in the transactions of the job before it, one in a trigger interval: by looking more often it has
+        them sooner, and hardly more batches. Where a replay bounds its rate, each look is a batch.
+        """
+        return self.trigger_seconds if self.replay.max_rate else self.trigger_seconds / 4
+
     def checkpoint_of(self, query: str) -> str:
         """The folder or URL of a query's checkpoint."""
         return f"{_root(self.checkpoints, self.home / 'checkpoints')}/{self.generation}/{query}"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.errors import UserError
+from jobs.runtime.replay import Replay
 from jobs.runtime.settings import Settings, load_settings
 
 
@@ -53,6 +54,11 @@ def test_who_we_are_for_elasticsearch(tmp_path):
     assert "secret" not in str(by_name)
     by_key = load_settings(elasticsearch_api_key="key", elasticsearch_ca=tmp_path / "ca.crt")
     assert by_key.elasticsearch_identity() == {"api_key": "key", "ca_certs": str(tmp_path / "ca.crt")}
+
+
+def test_a_job_with_state_looks_four_times_a_trigger_interval_but_not_in_a_replay_of_bounded_rate():
+    assert load_settings(trigger_seconds=2.0).fold_trigger_seconds == 0.5
+    assert load_settings(trigger_seconds=2.0, replay=Replay(max_rate=100)).fold_trigger_seconds == 2.0
 
 
 def test_more_spark_configuration_is_json(monkeypatch):
