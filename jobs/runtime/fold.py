@@ -6,9 +6,7 @@ the number of cores or on how fast other partitions are read. One call for many 
 affordable: Spark's cost is per group, not per row.
 """
 
-import gc
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 
@@ -20,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from infra.contract.offsets import Partition
 from infra.contract.versions import HEADER, upcast
+from jobs.runtime.cycles import no_search_for_cycles
 from jobs.runtime.packed_state import Parts
 from jobs.runtime.shard_placement import salted
 from jobs.runtime.shard_state import Input, Opener, Output
@@ -119,7 +118,7 @@ class _Shards(StatefulProcessor):
         cache = self.caches()
         # Taken out of the cache: if this batch fails half-way, nobody goes on with what it left.
         before = cache.take(place, version) or Cached(self._stored() if version else {})
-        with _no_search_for_cycles():
+        with no_search_for_cycles():
             state = before.state or self.opener(before.parts or None)
             before_written, fresh = batch.parted(self.written)
             before_written.feed(state)
@@ -150,16 +149,6 @@ def _following(version: str, batch: Input) -> str:
     """The state's version after a batch: what was folded into it, and in which steps."""
     last = dict(zip(batch.partitions, batch.offsets, strict=True))
     return blake2b(f"{version} {batch.topic} {sorted(last.items())}".encode(), digest_size=16).hexdigest()
-
-
-@contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """A fold makes millions of small objects and no cycles; to look for some takes a sixth of the statistics' time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _to_frame(shard: int, outputs: list[Output]) -> pd.DataFrame:
