@@ -76,8 +76,7 @@ class Rescaler:
             wanted.name, FIRST, begin, base=saved.generation, platform=wanted.platform, image=wanted.image
         )
         planned = plan(request, self._settings, registry, self._log, saved.queries[FIRST].offsets)
-        # What is later is in both generations: from then on `kappa replay diff` compares them.
-        begin_ms = max(self._log.times(saved.ends).values(), default=0) + 1
+        begin_ms = first_common_ms(saved, self._log)
         changes = {"partitions": wanted.partitions, "begin_ms": begin_ms, "state": "restoring"}
         return planned.model_copy(update=changes)
 
@@ -147,3 +146,12 @@ def divide(states: Mapping[int, Parts], opener: Opener, division: Division) -> d
             state.retain(division.mine(part))
             found[child] = state.dump()
     return found
+
+
+def first_common_ms(saved: ChainSavepoint, log: Log) -> int:
+    """The time, in ms, from which on both generations have all there is: `kappa replay diff` compares them from there.
+
+    Of the telemetry that enrichment had read the last record counts, too: one record of `events` has the time of the
+    first of those that it was made of.
+    """
+    return max(log.times(saved.queries[FIRST].offsets | saved.ends).values(), default=0) + 1

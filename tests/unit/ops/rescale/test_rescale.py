@@ -1,10 +1,12 @@
 """A shard's state becomes those of its parts. The whole is tested in tests/integration/ops/rescale."""
 
+from types import SimpleNamespace
+
 import orjson
 
 from connectors.kafka.partitioner import partition_of
 from ops.rescale.division import Division
-from ops.rescale.rescale import divide
+from ops.rescale.rescale import divide, first_common_ms
 
 KEYS = [f"vm-{number}" for number in range(100)]
 
@@ -40,3 +42,13 @@ def test_a_machine_that_had_left_its_shard_stays_in_one_part():
     found = [orjson.loads(parts["names"]) for parts in divided.values()]
     assert sorted(found[0] + found[1]) == sorted(KEYS)
     assert [*divided] == [0, 4]
+
+
+def test_generations_are_compared_behind_all_telemetry_that_was_read_before_the_savepoint():
+    """The last record of `events` may have the time of the first of those that it was made of."""
+    saved = SimpleNamespace(
+        queries={"enrichment": SimpleNamespace(offsets={("telemetry.metrics", 0): 70})}, ends={("events", 0): 9}
+    )
+    times = {("telemetry.metrics", 0, 70): 8_000, ("events", 0, 9): 5_000}
+    log = SimpleNamespace(times=lambda offsets: {place: times[*place, offset] for place, offset in offsets.items()})
+    assert first_common_ms(saved, log) == 8_001
