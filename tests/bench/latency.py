@@ -5,6 +5,7 @@ changed. And what a batch of each stage costs that has hardly any records.
 """
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from tests.bench.chain.trial import TOLD, Shape, trial
 
 TOPICS = {"scrapes": METRICS_TOPIC, "single": LINES_TOPIC}
 CASES = ["10000:scrapes", "50000:scrapes", "10000:single"]
+DOCUMENTS = "elasticsearch"
 app = typer.Typer(add_completion=False)
 console = Console(stderr=True)
 
@@ -51,13 +53,12 @@ def main(
         lab.load(rates[0][0], warm, machines, singles=rates[0][1] == "single").communicate(timeout=warm + 120)
         facts["fixed_cost"] = fixed_cost(lab, machines, quiet)
         console.print(facts["fixed_cost"])
+        statistics = lab.topics["statistics"].name
         for rate, form in rates:
-            with Indexed(lab, lab.topics["statistics"].name) as indexed:
-                measured = trial(lab, shape, rate, TOPICS[form])
+            measured = trial(lab, shape, rate, TOPICS[form], {DOCUMENTS: partial(Indexed, lab, statistics)})
             cpu = sum(measured["cpu_seconds_per_million"].values())
-            latency = {topic: measured["latency"].get(topic) for topic in TOLD}
+            latency = {name: measured["latency"].get(name) for name in (*TOLD, DOCUMENTS)}
             allowed = LatenessFollower(lab.broker.address, lab.topics).catch_up()
-            latency["elasticsearch"] = indexed.quantiles()
             figures = {"lateness_s": allowed.latest_ms / 1000, "cpu_us_per_event": round(cpu, 2), "measured": measured}
             facts["rates"].append({"rate": rate, "form": form, **latency, **figures})
             report.write_bytes(orjson.dumps(facts, option=orjson.OPT_INDENT_2))

@@ -2,8 +2,8 @@
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
@@ -14,6 +14,7 @@ import orjson
 
 from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain import limit
+from tests.bench.chain.indexed import Indexed
 from tests.bench.chain.lab import STAGES, Every, Lab, Usage
 from tests.bench.chain.latency import Latencies
 from tests.waiting import until
@@ -92,12 +93,22 @@ def climb(shape: Shape, rates: Sequence[int], topic: str) -> Iterator[dict[str, 
                 return
 
 
-def trial(lab: Lab, shape: Shape, rate: int, topic: str) -> dict[str, Any]:
-    """`rate` events a second, measured from the second minute on: who keeps up, what it uses, how late results are."""
+def trial(
+    lab: Lab, shape: Shape, rate: int, topic: str, beside: Mapping[str, Callable[[], Indexed]] = {}
+) -> dict[str, Any]:
+    """`rate` events a second, measured from the second minute on: who keeps up, what it uses, how late results are.
+
+    `beside` measures further latencies in the same time.
+    """
     load = lab.load(rate, LEAD_SECONDS + shape.seconds, shape.machines, singles=topic == LINES_TOPIC)
     usage = Usage(lab.leaders(*STAGES))
     time.sleep(LEAD_SECONDS)
-    with Every(USAGE_SECONDS, usage.look), Latencies(lab.broker.address, TOLD) as latencies:
+    with (
+        Every(USAGE_SECONDS, usage.look),
+        Latencies(lab.broker.address, TOLD) as latencies,
+        ExitStack() as stack,
+    ):
+        further = {name: stack.enter_context(begin()) for name, begin in beside.items()}
         before = usage.look()
         flows = watch(lab, shape.seconds)
         after = usage.look()
@@ -114,7 +125,7 @@ def trial(lab: Lab, shape: Shape, rate: int, topic: str) -> dict[str, Any]:
         "growth_not_told_per_s": {stage: round(flow.grain, 2) for stage, flow in flows.items()},
         "cpu_seconds_per_million": {name: round((after[name] - before[name]) / million, 2) for name in after},
         "peak_megabytes": {name: round(peak) for name, peak in usage.peak_megabytes.items()},
-        "latency": latencies.quantiles(),
+        "latency": latencies.quantiles() | {name: one.quantiles() for name, one in further.items()},
         "load": sent,
     }
 
