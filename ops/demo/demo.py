@@ -39,7 +39,8 @@ FAULTS = (
     "silence:vm-20@+120s/60s",
 )
 SIMULATED_SECONDS = 200
-SIMULATE = ("simulate", "--json", "--jitter", "1s")  # collectors deliver within a second
+# Collectors deliver within a second; log lines wait as long as OpenTelemetry's batch processor lets them.
+SIMULATE = ("simulate", "--json", "--jitter", "1s", "--log-batch", "200ms")
 # From the simulation's end: lateness, a window, and four jobs' batches on a busy machine.
 SETTLE_SECONDS = 90.0
 NANO = 1_000_000_000

@@ -39,6 +39,9 @@ def simulate(
     sites: Annotated[int, typer.Option(help="Sites of the machines.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed and start give the same bytes.")] = 1,
     scrape_interval: Annotated[str, typer.Option(help="Time between two scrapes of a machine.")] = "5s",
+    log_batch: Annotated[
+        str | None, typer.Option(help="How long a collector gathers log lines; by default, the scrape interval.")
+    ] = None,
     jitter: Annotated[str, typer.Option(help="How late records usually are at most; most are by far less.")] = "8s",
     length: Annotated[str | None, typer.Option("--duration", help="How long; without it until Ctrl-C.")] = None,
     fault: Annotated[list[str] | None, typer.Option(help=FAULT_HELP)] = None,
@@ -71,6 +74,7 @@ def simulate(
         sites=sites,
         seed=seed,
         scrape_interval=duration(scrape_interval, "scrape-interval"),
+        log_batch=None if log_batch is None else duration(log_batch, "log-batch"),
         jitter=duration(jitter, "jitter"),
         faults=tuple(parse(spec) for spec in fault or ()),
         format=topic_format,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,10 @@ PHASE = 0.6180339887498949  # the golden ratio spreads the machines' scrapes eve
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to simulate. Times are in ns; `jitter` bounds a record's usual delay, `lateness` is the topics' limit."""
+    """What to simulate. Times are in ns; `jitter` bounds a record's usual delay, `lateness` is the topics' limit.
+
+    For `log_batch` a collector gathers log lines before it sends them; None: for the scrape interval.
+    """
 
     start_unix_nano: int
     duration: int | None = None
@@ -34,6 +37,7 @@ class Settings:
     seed: int = 1
     scrape_interval: int = 5 * SECOND
     faults: Sequence[Fault] = ()
+    log_batch: int | None = None
     jitter: int = 8 * SECOND
     lateness: int = 20 * SECOND
     future: int = 10 * SECOND
@@ -53,6 +57,8 @@ class Settings:
             raise UserError(f"topic-format {self.format!r}: use {' or '.join(encode.TOPICS)}")
         if self.scrape_interval < SECOND // 10:
             raise UserError(f"scrape-interval {self.scrape_interval / SECOND:g}s: give at least 100ms")
+        if self.log_batch is not None and not SECOND // 100 <= self.log_batch <= self.scrape_interval:
+            raise UserError(f"log-batch {self.log_batch / SECOND:g}s: give 10ms or more, at most the scrape interval")
         if self.scrape_interval + self.jitter >= self.lateness:
             longest = (self.lateness - self.jitter) / SECOND
             what = f"scrape-interval {self.scrape_interval / SECOND:g}s"
@@ -163,11 +169,12 @@ class Simulation:
         return self.settings.start_unix_nano + self._born.get(self.machines[row].name, 0)
 
     def _arrivals(self) -> Iterator[Arrival]:
-        """All arrivals in order; nothing of a step arrives before the step begins."""
+        """All arrivals in order; nothing of a step arrives before the step begins, but for log lines."""
+        earlier = 0 if self.settings.log_batch is None else self.settings.scrape_interval
         waiting: list[tuple[int, int, Content]] = []
         number = count()  # what arrives at the same time comes in the order in which it was made
         for step_start, arrivals in self._steps():
-            while waiting and waiting[0][0] < step_start:
+            while waiting and waiting[0][0] < step_start - earlier:
                 arrival, _, content = heappop(waiting)
                 yield arrival, content
             for arrival, content in arrivals:
@@ -239,8 +246,14 @@ class Simulation:
     def _logs(self, moment: _Moment, lines: logs.Logs, counts: Iterable[int], arrival: int) -> Iterator[Arrival]:
         extra = logs.extra((fault.kind for fault in moment.faults), self.machines[moment.row].role)
         written = lines.lines(moment.row, moment.step, counts, moment.clock, extra)
-        if written:
-            yield arrival, Lines(moment.row, written)
+        for before, batch in self._batches(written, moment.clock):
+            yield arrival - before, Lines(moment.row, batch)
+
+    def _batches(self, lines: list[SimulatedLine], end: int) -> Iterator[tuple[int, list[SimulatedLine]]]:
+        """The lines of a step as a collector sends them, and how long before the step's `end` it does."""
+        length = self.settings.log_batch or self.settings.scrape_interval
+        for number, batch in groupby(lines, lambda one: (end - 1 - one.line.time_unix_nano) // length):
+            yield number * length, list(batch)
 
     def _encode(self, content: Content, timestamp_ms: int) -> Iterator[Record]:
         key, prefix = self._key(content), self.settings.topic_prefix

@@ -187,11 +187,37 @@ def test_a_log_burst_adds_lines_of_its_template_on_its_machine(simulate):
     assert len(added) == BURST_RATE * 20
 
 
+def test_a_collector_that_gathers_lines_for_a_shorter_time_sends_the_same_lines_sooner(simulate):
+    faults = ("log_burst:vm-12@+20s/10s", "late:vm-05@+20s/10s")
+    usual, soon = simulate(*faults, jitter=SECOND), simulate(*faults, jitter=SECOND, log_batch=SECOND // 5)
+    arrivals = [record.timestamp_ms for record in soon.records()]
+    assert arrivals == sorted(arrivals)
+    assert sorted(lines_of(soon)) == sorted(lines_of(usual))
+    held_back = [arrival - time for machine, arrival, time, _ in with_arrivals(soon) if machine != b"vm-05"]
+    assert 0 < max(held_back) < 1_300_000_000 < max(a - t for m, a, t, _ in with_arrivals(usual) if m != b"vm-05")
+
+
+def with_arrivals(simulation):
+    """Of each log line its machine, the time in ns at which it arrives and its own, and its text."""
+    return [
+        (record.key, record.timestamp_ms * 1_000_000, one.line.time_unix_nano, one.line.body)
+        for record in simulation.records()
+        if isinstance(record.content, Lines)
+        for one in record.content.lines[record.part]
+    ]
+
+
+def lines_of(simulation):
+    """Log lines without their arrival."""
+    return [(machine, time, body) for machine, _, time, body in with_arrivals(simulation)]
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
         ("seed", -1, "seed -1"),
         ("seed", 2**32, "seed 4294967296"),
+        ("log_batch", 6 * SECOND, "log-batch 6s: give 10ms or more, at most the scrape interval"),
         ("format", "xml", "topic-format 'xml'"),
         ("scrape_interval", SECOND // 100, "scrape-interval 0.01s"),
         ("scrape_interval", 15 * SECOND, "scrape-interval 15s: usual records would be late"),
