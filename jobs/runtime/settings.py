@@ -50,7 +50,8 @@ class Settings(KafkaSecurity):
     # More Spark configuration, as JSON; what correctness rests on (session.py) can't be changed.
     spark_conf: dict[str, str] = Field(default_factory=dict)
     driver_memory: str = Field("1g", pattern=r"^\d+[kmgt]$")  # heap of a job's JVM
-    # For low latency. Each batch is planned anew, up to 0.9 s of CPU time in enrichment: `make bench` has 10 s.
+    # For low latency; jobs with state look for records four times as often. Each batch is planned anew, up to 0.9 s of
+    # CPU time in enrichment: `make bench` has 10 s.
     trigger_seconds: float = Field(2.0, gt=0)
     # Each commit has Delta read its log anew: at 30 s two fifths of the archive's CPU time.
     archive_trigger_seconds: float = Field(60.0, gt=0)

@@ -169,12 +169,11 @@ class Simulation:
         return self.settings.start_unix_nano + self._born.get(self.machines[row].name, 0)
 
     def _arrivals(self) -> Iterator[Arrival]:
-        """All arrivals in order; nothing of a step arrives before the step begins, but for log lines."""
-        earlier = 0 if self.settings.log_batch is None else self.settings.scrape_interval
+        """All arrivals in order; of a step, log lines alone may arrive before it begins, by less than an interval."""
         waiting: list[tuple[int, int, Content]] = []
         number = count()  # what arrives at the same time comes in the order in which it was made
         for step_start, arrivals in self._steps():
-            while waiting and waiting[0][0] < step_start - earlier:
+            while waiting and waiting[0][0] < step_start - self.settings.scrape_interval:
                 arrival, _, content = heappop(waiting)
                 yield arrival, content
             for arrival, content in arrivals:
