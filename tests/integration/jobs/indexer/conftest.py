@@ -138,6 +138,12 @@ class Chain:
         found = self.elasticsearch.search(index=index, size=10_000, version=True)["hits"]["hits"]
         return {hit["_id"]: hit["_source"] for hit in found}
 
+    def count(self, kind: str) -> int:
+        """How many documents of a kind there are."""
+        index = index_of(kind, self.generation)
+        self.elasticsearch.indices.refresh(index=index)
+        return int(self.elasticsearch.count(index=index)["count"])
+
     def settled(self) -> bool:
         """Whether the indexer has committed everything up to the end of each topic."""
         try:

@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition
 from connectors.kafka import admin
 from connectors.sinks.elasticsearch import Action, ElasticsearchSink
 from connectors.sinks.elasticsearch_errors import Retry
-from infra.contract.columnar import to_rows
+from infra.contract.columnar import to_columns, to_rows
 from infra.contract.indices import load_lifecycles
 from infra.contract.topics import load_topics
 from infra.errors import UserError
@@ -124,6 +124,17 @@ def test_every_record_becomes_its_documents(chain: Chain):
             "value": '{"broken\ufffd',
         }
     ]
+
+
+def test_a_novelty_waits_for_few_of_the_statistics_before_it(chain: Chain):
+    each = [{"series": f"{number}{'-' * 250}", "name": "load", "kind": "metric", "count": 4} for number in range(30)]
+    many = [window(f"vm-{number}", 0) | {"statistics": to_columns(each)} for number in range(2_000)]
+    chain.send("statistics", *many)  # 17 MB
+    with chain.indexer():
+        poll_until(lambda: chain.documents("statistics"), "statistics are being written")
+        chain.send("novelties", novelty("n1", "start", 0, 20.0))
+        poll_until(lambda: chain.documents("novelties"), "the novelty is there")
+        assert chain.count("statistics") < len(many) * len(each) / 2
 
 
 def test_a_repeated_run_gives_the_same_documents(chain: Chain):
