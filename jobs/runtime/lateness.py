@@ -35,13 +35,19 @@ class LatenessLearner:
     def __init__(self, allowed: AllowedLateness) -> None:
         self.allowed = allowed
         self._last_hour = LastHour(Counter[tuple[str, int]])
-        self._since_ms: int | None = None  # the Kafka time at which this began
+        self._since_ms: int | None = None  # the Kafka time from which all that came has been counted
         self._considered_ms = 0
 
-    def observe(self, delays: Delays, newest_ms: int) -> None:
-        """Take the delays of a batch whose newest record has that Kafka timestamp."""
+    def observe(self, delays: Delays, begun_ms: int, newest_ms: int) -> None:
+        """Take the delays of a batch.
+
+        Args:
+            delays: the delays of its records.
+            begun_ms: the latest of its partitions' oldest Kafka timestamps: from there on all of them are counted.
+            newest_ms: its newest Kafka timestamp.
+        """
         if self._since_ms is None:
-            self._since_ms = newest_ms
+            self._since_ms = begun_ms
         counts = self._last_hour.at(newest_ms)
         for topic in delays.keys() & self.allowed.learned.keys():
             most = self.allowed.by_topic[topic].max_ms // TENTH_MS  # what is later than that is late in any case

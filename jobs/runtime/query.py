@@ -150,8 +150,9 @@ class WatermarkWriter:
         """What follows from the delays of a micro-batch; nothing far from the log's end, where others may be ahead."""
         if not summary.sources:
             return None
-        newest_ms = max(span.newest for span in summary.sources.values())
-        self.learner.observe(summary.delays, newest_ms)
+        spans = summary.sources.values()
+        newest_ms = max(span.newest for span in spans)
+        self.learner.observe(summary.delays, max(span.oldest for span in spans), newest_ms)
         if abs(time.time() - newest_ms / 1000) > self.HEAD_SECONDS:
             return None
         return self.learner.decision(newest_ms)

@@ -22,7 +22,7 @@ def watch(one, delays, seconds, start=START):
     found = []
     for second in range(seconds):
         now = start + 1000 * second
-        one.observe(delays, now)
+        one.observe(delays, now, now)
         if decision := one.decision(now):
             one.allowed.decide([decision])
             found.append((second, decision))
@@ -33,6 +33,14 @@ def test_after_a_minute_it_is_as_short_as_all_but_the_share_need_and_half_as_muc
     ((second, decision),) = watch(learner(), {METRICS: {10 * SECOND: 1, 2 * SECOND: 100}}, 120)
     assert second == FIRST_MS / 1000
     assert decision == Decision(START + FIRST_MS + NOTICE_MS, 3_000)
+
+
+def test_what_a_first_batch_has_found_waiting_counts_for_the_minute():
+    one = learner()
+    one.observe({METRICS: {2 * SECOND: 1000}}, START - 20_000, START)
+    ((second, decision),) = watch(one, {METRICS: {2 * SECOND: 100}}, 60)
+    assert second == FIRST_MS / 1000 - 20
+    assert decision.lateness_ms == 3_000
 
 
 def test_of_a_share_that_is_exceeded_it_is_the_longer_delay():
@@ -76,7 +84,7 @@ def test_less_is_decided_after_an_hour(minutes):
 
 def test_an_hour_is_forgotten():
     one = learner(Decision(START, 9_000))
-    one.observe({METRICS: {6 * SECOND: 5_000}}, START)
+    one.observe({METRICS: {6 * SECOND: 5_000}}, START, START)
     assert [decision.lateness_ms for _, decision in watch(one, {METRICS: {SECOND: 1}}, 3_590, START + 1000)] == []
     found = watch(one, {METRICS: {SECOND: 1000}}, 200, START + REMEMBERED_MS + 60_000)
     assert [decision.lateness_ms for _, decision in found] == [2_000]
