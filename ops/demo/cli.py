@@ -102,9 +102,8 @@ def _run(demo: Demo, *, open_browser: bool) -> Result:
             with stage("eight faults in a simulated cloud, beside this machine", SIMULATED_SECONDS) as show:
                 limit = SIMULATED_SECONDS + 60
                 _await(lambda: _simulated(demo, observer, show), demo, limit, "the simulation")
-            with stage("the last windows close", None) as show:
-                _settle(demo, observer)
-            return observer.outcome()
+            with stage("the last windows close", None):
+                return _settled(demo, observer)
 
 
 def _all_healthy(demo: Demo, show: Callable[[str], None]) -> bool:
@@ -118,12 +117,15 @@ def _simulated(demo: Demo, observer: DemoObserver, show: Callable[[str], None]) 
     return steps.simulation_ended(demo)
 
 
-def _settle(demo: Demo, observer: DemoObserver) -> None:
-    """Wait for the last answers, at most SETTLE_SECONDS; the table shows faults without an answer as missed."""
+def _settled(demo: Demo, observer: DemoObserver) -> Result:
+    """The result, after at most SETTLE_SECONDS for the last answers; the table shows faults without one as missed."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < deadline and not observer.is_complete():
+    while time.monotonic() < deadline:
         steps.check_processes(demo)
-        time.sleep(2)
+        if result := observer.final():
+            return result
+        time.sleep(0.5)
+    return observer.outcome()
 
 
 def _await(done: Callable[[], bool], demo: Demo, seconds: float, what: str) -> None:

@@ -96,15 +96,15 @@ def simulate(
 
 
 def _start(text: str | None, length: int | None, live: bool) -> int:
-    """The start of the simulation in Unix ns, a whole second: now if live, else as given or such that it ends now.
+    """The start of the simulation in Unix ns, a whole second: soon if live, else as given or such that it ends now.
 
-    A live one starts with the present window, so that its faults always fall into windows in the same way.
+    A live one starts with the next window: its faults always fall into windows in the same way, and nothing is late.
     """
     now = int(datetime.now(UTC).timestamp()) * SECOND
     if live and text is not None:
         raise UserError(f"start {text!r}: a live simulation starts now; add --speed max or leave --start out")
     if live:
-        return now - now % WINDOW
+        return now - now % WINDOW + WINDOW
     if length is None:
         raise UserError("duration: is missing; with --speed max say how much to simulate, for example --duration 1h")
     begin = now - length if text is None else _parse_time(text)

@@ -35,7 +35,9 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """The row as JSON."""
-        return {"kind": self.kind, "machine": self.machine, "found": self.found, "delay_s": self.delay_s}
+        seen = None if self.seen_s is None else round(self.seen_s, 1)
+        times = {"delay_s": self.delay_s, "seen_s": seen}
+        return {"kind": self.kind, "machine": self.machine, "found": self.found, **times}
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
+import time
+
 import pytest
 from typer.testing import CliRunner
 
 from infra.errors import UserError
 from ops.simulator import cli
+from ops.simulator.faults import SECOND
+from ops.simulator.truth import WINDOW
 
 
 def run(*arguments):
@@ -36,3 +40,12 @@ def test_help_shows_an_example_and_the_kinds_of_faults():
     text = run("--help").output
     assert "kappa simulate --duration 5m --fault cpu_hog:vm-17@+60s" in " ".join(text.split())
     assert "wrong_clock" in text
+
+
+def test_a_live_simulation_starts_with_the_next_window(monkeypatch):
+    given = []
+    monkeypatch.setattr(cli, "Simulation", given.append)
+    run()
+    (settings,) = given
+    assert settings.start_unix_nano % WINDOW == 0
+    assert 0 < settings.start_unix_nano - int(time.time()) * SECOND <= WINDOW

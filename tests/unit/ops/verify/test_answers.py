@@ -122,7 +122,7 @@ def test_machines_that_were_not_simulated_are_not_judged():
     assert false_alarms([], [novelty("anomaly", 75, machine="laptop")], frozenset({"vm-1"})) == []
 
 
-FOUND = Row("cpu_hog", "vm-1", START, True, delay_s=15.0)
+FOUND = Row("cpu_hog", "vm-1", START, True, delay_s=15.0, seen_s=17.04)
 MISSED = Row("silence", "vm-2", START, False)
 
 
@@ -130,8 +130,8 @@ def test_the_report():
     assert report([FOUND, MISSED], events_in=100, lost=0, duplicated=0, false_alarms=2) == {
         "passed": False,
         "faults": [
-            {"kind": "cpu_hog", "machine": "vm-1", "found": True, "delay_s": 15.0},
-            {"kind": "silence", "machine": "vm-2", "found": False, "delay_s": None},
+            {"kind": "cpu_hog", "machine": "vm-1", "found": True, "delay_s": 15.0, "seen_s": 17.0},
+            {"kind": "silence", "machine": "vm-2", "found": False, "delay_s": None, "seen_s": None},
         ],
         "events_in": 100,
         "events_lost": 0,
