@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
+import orjson
+from confluent_kafka import OFFSET_END, KafkaException, Message, TopicPartition
 
 from connectors.kafka.client import fetch_committed, make_consumer
 from connectors.kafka.security import client_config
+from infra.contract.topics import Topic
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
+from jobs.indexer.settings import IndexerSettings
 from tests.bench.background import Background
 from tests.bench.chain.lab import PORT, Lab
 from tests.bench.chain.latency import MILLI, quantiles
@@ -49,16 +52,18 @@ class IndexedLab(Lab):
 
 
 class Indexed(Background):
-    """Takes the age of each record of a topic's first partition when the indexer has committed it.
+    """Takes the age of each record of a topic's first partition that becomes documents, when the indexer committed it.
 
     The documents are written before; Elasticsearch shows them to searches at its next refresh.
     """
 
-    def __init__(self, lab: Lab, topic: str) -> None:
+    def __init__(self, lab: Lab, topic: Topic) -> None:
         super().__init__()
+        assert topic.index
+        self._kind, self._lifecycles = topic.index, IndexerSettings().lifecycles({topic.index})
         self._seconds: list[float] = []
         self._waiting: deque[tuple[int, float]] = deque()  # offset and time of what isn't committed yet
-        self._place = TopicPartition(topic, 0, OFFSET_END)
+        self._place = TopicPartition(topic.name, 0, OFFSET_END)
         connection = client_config(lab.broker.address)
         self._reader = make_consumer(connection, "bench.indexed", {"isolation.level": "read_committed"})
         self._reader.assign([self._place])
@@ -70,11 +75,16 @@ class Indexed(Background):
             for message in self._reader.consume(1000, 0.1):
                 if message.error():
                     raise KafkaException(message.error())
-                if message.key() is not None:  # a watermark has none
+                if self._is_indexed(message):
                     self._waiting.append((message.offset(), message.timestamp()[1] / MILLI))
             (done,) = fetch_committed(self._group, [self._place])
             while self._waiting and self._waiting[0][0] < done.offset:
                 self._seconds.append(time.time() - self._waiting.popleft()[1])
+
+    def _is_indexed(self, message: Message) -> bool:
+        if message.key() is None:  # a watermark has none
+            return False
+        return self._lifecycles.of(self._kind, orjson.loads(message.value())) is not None
 
     def quantiles(self) -> dict[str, float] | None:
         """p50, p99 and maximum, s; None if there was no record."""

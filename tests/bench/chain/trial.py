@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from infra.errors import UserError
 from ops.simulator.encode import LINES_TOPIC, METRICS_TOPIC
 from tests.bench.chain import limit
 from tests.bench.chain.indexed import Indexed
@@ -209,10 +210,16 @@ def look_at(lab: Lab, stage: str, usage: Usage) -> Look:
 
 
 def warm_rate(looks: Sequence[Look], events: int) -> dict[str, float]:
-    """The rate of a stage that went through so many events, and its CPU time, in the part that is measured."""
+    """The rate of a stage that went through so many events, and its CPU time, in the part that is measured.
+
+    Raises:
+        UserError: it was so quick that no part of its way was seen.
+    """
     first, last = (next(look for look in looks if look.share >= share) for share in MEASURED)
     read = events * (last.share - first.share)
+    if not read:
+        raise UserError(f"a backlog of {events:,} events was read between two looks: wait with more, by --seconds")
     return {
-        "events_per_s": round(read / (last.time - first.time)) if read else 0,
-        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2) if read else 0.0,
+        "events_per_s": round(read / (last.time - first.time)),
+        "cpu_seconds_per_million": round(1e6 * (last.cpu - first.cpu) / read, 2),
     }
