@@ -16,9 +16,8 @@ from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from jobs.indexer.settings import IndexerSettings
 from tests.bench.background import Background
-from tests.bench.chain.lab import PORT, Lab
+from tests.bench.chain.lab import ALL, PORT, Lab
 from tests.bench.chain.latency import MILLI, quantiles
-from tests.chaos.processes import Job
 from tests.waiting import until
 
 INDEXER = "indexer"
@@ -35,9 +34,8 @@ class IndexedLab(Lab):
     def move_to(self, generation: str) -> None:
         """From now on, jobs of this generation, the indexer among them."""
         super().move_to(generation)
-        environment = next(iter(self.jobs.values())).environment
-        log = self.home / f"{INDEXER}-{generation}.log"
-        self.jobs[INDEXER] = Job(INDEXER, ("run", INDEXER), environment, log)
+        one = next(iter(self.jobs.values()))
+        self.jobs[INDEXER] = one if one.name == ALL else self._job(INDEXER, one.environment)
 
     @contextmanager
     def up(self) -> Iterator["IndexedLab"]:
@@ -86,9 +84,9 @@ class Indexed(Background):
             return False
         return self._lifecycles.of(self._kind, orjson.loads(message.value())) is not None
 
-    def quantiles(self) -> dict[str, float] | None:
-        """p50, p99 and maximum, s; None if there was no record."""
-        return quantiles(self._seconds) if self._seconds else None
+    def quantiles(self) -> dict[str, float]:
+        """p50, p99 and maximum, s; nothing if there was no record."""
+        return quantiles(self._seconds)
 
     def close(self) -> None:
         """Close its consumers."""

@@ -26,6 +26,7 @@ from tests.waiting import until
 
 PORT = 31900
 BROKER_SECONDS, START_SECONDS = 180.0, 900.0
+ALL = "all"  # the process of the profile small
 STAGES = tuple(name for name in JOBS.applications(JOBS.enabled()) if JOBS[name].uses_spark)
 
 
@@ -60,10 +61,13 @@ class Lab:
             "KAPPA_GENERATION": generation,
             **self._settings,
         }
-        self.jobs = {
-            name: Job(name, ("run", name), environment | self._secrets_of(name), self.home / f"{name}-{generation}.log")
-            for name in STAGES
-        }
+        self.jobs = {name: self._job(name, environment) for name in STAGES}
+        if self.settings.profile == "small":
+            self.jobs = dict.fromkeys(STAGES, self._job(ALL, environment))
+
+    def _job(self, name: str, environment: Mapping[str, str]) -> Job:
+        log = self.home / f"{name}-{self.settings.generation}.log"
+        return Job(name, ("run", name), {**environment, **self._secrets_of(name)}, log)
 
     def _secrets_of(self, job: str) -> dict[str, str]:
         return {SECRETS: str(self.identities.user(f"kappa-{job}"))} if self.identities else {}
@@ -91,7 +95,9 @@ class Lab:
         """Start jobs and wait until their queries run."""
         apply(connect(self.broker.address), self.topics)
         for name in names:
-            self.jobs[name].start()
+            job = self.jobs[name]
+            if job.process is None or job.code is not None:  # in the profile small, another name has started it
+                job.start()
         for name in names:
             until(lambda name=name: self._runs(name), START_SECONDS, f"{name} does not start")
 
@@ -111,11 +117,11 @@ class Lab:
             self.jobs[name].clean()
 
     def leaders(self, *names: str) -> dict[str, int]:
-        """The processes whose sessions are the jobs' and the broker's."""
-        jobs = {name: self.jobs[name].process for name in names}
+        """The processes whose sessions are the jobs' and the broker's, by their names."""
+        jobs = [self.jobs[name] for name in names]
         running = self.broker.running
         assert running
-        return {name: process.pid for name, process in jobs.items() if process} | {"broker": running.pid}
+        return {job.name: job.process.pid for job in jobs if job.process} | {"broker": running.pid}
 
     def load(self, rate: int, seconds: int, machines: int, *, singles: bool) -> subprocess.Popen[bytes]:
         """The load as a process; its facts stand on its output in the end."""

@@ -15,10 +15,12 @@ MILLI, NANO = 1000, 1_000_000_000
 _MARK = re.compile(rb'"(?:timestamp_unix_milli":(?P<milli>\d+)|end_unix_nano":(?P<nano>\d+))')
 
 
-def quantiles(seconds: Sequence[float]) -> dict[str, float]:
-    """p50, p99 and maximum of the latencies of some records, s, and how many there are; at least one is needed."""
-    p50, p99, most = np.quantile(seconds, [0.5, 0.99, 1.0]).round(2).tolist()
-    return {"p50_s": p50, "p99_s": p99, "max_s": most, "records": len(seconds)}
+def quantiles(values: Sequence[float], unit: str = "s") -> dict[str, float]:
+    """p50, p99 and maximum of some values, by name and unit, and how many records these are; nothing of none."""
+    if not values:
+        return {}
+    p50, p99, most = np.quantile(values, [0.5, 0.99, 1.0]).round(2).tolist()
+    return {f"p50_{unit}": p50, f"p99_{unit}": p99, f"max_{unit}": most, "records": len(values)}
 
 
 def by_timestamp(message: Message) -> float:

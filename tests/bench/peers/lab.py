@@ -17,7 +17,7 @@ from tests.bench.chain.lab import Lab
 from tests.bench.peers.engines import STAGES, Peer, Stage
 from tests.chaos.processes import Job
 
-PORT = 34000
+PORT = 31300  # below those that the kernel gives to clients
 LATENESS_MS = 20_000  # of all: ours would learn from the log that less is enough
 WINDOWS = Path(__file__).with_name("windows.yaml")
 QUIET_SECONDS = 10.0  # without a new record, a stage has written what it can

@@ -133,7 +133,7 @@ def table(facts: Facts) -> Table:
         late, query = facts["steady"][name]["latency"], facts["steady"][name]["query"] or {}
         cpu, broker = found["cpu_seconds_per_million"], found["broker_cpu_seconds_per_million"]
         lateness = "/".join(f"{late.get(f'{one}_s')}" for one in ("p50", "p99", "max"))
-        asked = f"{query['p50_ms']}/{query['p99_ms']} ms" if query else "none"
+        asked = f"{query.get('p50_ms')}/{query.get('p99_ms')} ms" if query else "none"
         shown.add_row(name, f"{found['events_per_s']:,.0f}", f"{cpu:.1f}", f"{broker:.1f}", f"{lateness} s", asked)
     return shown
 

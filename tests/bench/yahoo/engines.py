@@ -20,7 +20,7 @@ from tests.bench.yahoo import job
 from tests.bench.yahoo.ads import Ads
 from tests.chaos.processes import Job
 
-PORT, OURS_PORT, STREAMS_PORT = 33000, 33010, 33011
+PORT, OURS_PORT, STREAMS_PORT = 31700, 31710, 31711  # below those that the kernel gives to clients
 OURS, FLINK, STREAMS = "ours", "flink", "streams"
 ENGINES = (OURS, FLINK, STREAMS)
 # Which answer questions about their state, and where. Flink has no queryable state since 2.0.

@@ -9,7 +9,6 @@ from itertools import cycle
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
@@ -18,6 +17,7 @@ from connectors.kafka.reader import consume, object_of, read_records
 from connectors.kafka.security import client_config
 from tests.bench.background import Background
 from tests.bench.chain.lab import Every, Usage
+from tests.bench.chain.latency import quantiles
 from tests.bench.chain.trial import DRAIN_SECONDS, MEASURED, USAGE_SECONDS, Look, look_at, warm_rate
 from tests.bench.yahoo.ads import WINDOW_MS, Ads, Counts, Window
 from tests.bench.yahoo.compare import Comparison, Record, compare, window_of
@@ -27,7 +27,6 @@ from tests.waiting import until
 COMPLETE_SECONDS = 300.0  # from the last event on; by then each window must have its count
 ASK_SECONDS = 0.05
 PATIENCE_SECONDS = 5.0  # for an answer
-QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
 class Arrivals(Background):
@@ -137,7 +136,7 @@ def steady(lab: AdsLab, engine: str, ads: Ads, warm_seconds: int) -> dict[str, A
     comparison = compared(lab, engine, ads, truth)
     lab.stop(engine)
     return {
-        "latency": quantiles(arrived.latencies(from_ms), "s"),
+        "latency": quantiles(arrived.latencies(from_ms)),
         "query": asking and asking.facts() | {"more_than_the_truth": asking.exceeding(truth)},
         "compared": comparison.facts(),
         "load": facts,
@@ -154,12 +153,6 @@ def compared(lab: AdsLab, engine: str, ads: Ads, truth: Counts) -> Comparison:
     """What an engine has written until now, compared with the truth."""
     records = _counts(record for _, record in read_records(lab.broker.address, lab.out(engine)))
     return compare(truth, records, ads.is_compared, updates=lab.updates(engine))
-
-
-def quantiles(values: list[float], unit: str) -> dict[str, float]:
-    """The middle, the 99th percentile and the largest of some values, by name and unit; nothing of none."""
-    found = np.quantile(values, list(QUANTILES.values())) if values else ()
-    return {f"{name}_{unit}": round(float(value), 2) for name, value in zip(QUANTILES, found, strict=False)}
 
 
 def _wait(is_complete: Callable[[], bool]) -> None:
