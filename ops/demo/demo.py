@@ -71,7 +71,7 @@ class Demo:
             kafka_bootstrap=f"127.0.0.1:{infra.kafka_port}",
             elasticsearch_url=f"{'https' if secured else 'http'}://127.0.0.1:{infra.elasticsearch_port}",
             metrics_port=metrics_port,
-            # Minutes old, one JVM has compiled what the jobs share; five have it to do five times, on the same cores.
+            # One young JVM compiles once what its jobs share; four would do so four times, on the same cores.
             profile="small",
             trigger_seconds=1,
         )

@@ -151,7 +151,7 @@ def main(
         home = Path(folder)
         # One partition: real-time mode holds a core for each.
         declared = yaml.safe_load(DEFAULT_MAP.read_text())
-        declared["telemetry"]["partitions"] = 1
+        declared["defaults"]["partitions"] = 1
         (home / "topics.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
         broker = KafkaBroker(home / "broker", PORT, jars=default_jars())
         broker.spawn()
