@@ -21,7 +21,7 @@ from infra.local import LocalServers
 from infra.local.identities import ADMIN
 from infra.settings import InfraSettings
 from jobs.runtime.settings import Settings, load_settings
-from ops.acl.principals import HOST, OPERATOR, SIMULATOR
+from ops.acl.principals import HOST, OPERATOR, SIMULATOR, SMALL
 from ops.job_addresses import JobAddresses
 from ops.launcher import topics_of
 from ops.simulator.truth import WINDOW
@@ -107,10 +107,10 @@ class Demo:
         """The user of secured servers that is a principal."""
         return f"{self.settings.principal_prefix}{principal}"
 
-    def identity(self, user: str | None) -> dict[str, str]:
-        """The variable that makes a process a user of the servers; none without a user, or where nobody asks."""
+    def identity(self, user: str) -> dict[str, str]:
+        """The variable that makes a process a user of the servers; none where nobody asks."""
         users = self.servers.identities
-        return {SECRETS: str(users.user(user))} if users and user else {}
+        return {SECRETS: str(users.user(user))} if users else {}
 
     def log_of(self, name: str) -> Path:
         """The log file of a process, by its name."""
@@ -163,9 +163,8 @@ def _become(demo: Demo, user: str) -> None:
 
 
 def start_chain(demo: Demo) -> None:
-    """Start all jobs, as supervised processes. The supervisor is nobody; each application is its own user."""
-    users = demo.servers.identities
-    _start(demo, "jobs", "run", "all", user=None, KAPPA_IDENTITIES=str(users.user("")) if users else None)
+    """Start all jobs: one application, which is a user of its own."""
+    _start(demo, "jobs", "run", "all", user=SMALL)
 
 
 def start_console(demo: Demo) -> None:
@@ -192,13 +191,12 @@ def keep_feeding(demo: Demo) -> None:
     _start(demo, "simulate-on", *SIMULATE, "--truth", str(demo.home / "truth-on"), user=SIMULATOR)
 
 
-def _start(demo: Demo, name: str, *arguments: str, user: str | None, **more: str | None) -> None:
-    """Start a process as the user of a principal, or nobody."""
-    environment = _environment(demo, demo.user(user) if user else None)
+def _start(demo: Demo, name: str, *arguments: str, user: str) -> None:
+    """Start a process as the user of a principal."""
     with demo.log_of(name).open("ab") as log:
         process = subprocess.Popen(
             _command(*arguments),
-            env=environment | {key: value for key, value in more.items() if value},
+            env=_environment(demo, demo.user(user)),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -220,8 +218,8 @@ def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ops.cli", *arguments]
 
 
-def _environment(demo: Demo, user: str | None) -> dict[str, str]:
-    """The variables of a process that is a user of the servers, or nobody, whoever this process is."""
+def _environment(demo: Demo, user: str) -> dict[str, str]:
+    """The variables of a process that is a user of the servers, whoever this process is."""
     return {
         **{name: value for name, value in os.environ.items() if name != SECRETS},
         **demo.identity(user),
