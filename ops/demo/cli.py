@@ -20,7 +20,7 @@ from infra.errors import UserError
 from infra.settings import load_settings
 from ops.demo import demo as steps
 from ops.demo.demo import SETTLE_SECONDS, SIMULATED_SECONDS, Demo, DemoObserver
-from ops.job_addresses import JobAddresses
+from ops.job_addresses import ALL, JobAddresses
 from ops.verify.observer import Result
 from ops.verify.table import show as show_result
 
@@ -36,7 +36,7 @@ def demo(
     *,
     once: Annotated[bool, typer.Option("--once", help="Exit after the table: 1 if something was missed.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
-    metrics_port: Annotated[int, typer.Option(help="First of the jobs' metrics ports.")] = 9400,
+    metrics_port: Annotated[int, typer.Option(help="Of the jobs' metrics.")] = 9400,
     console_port: Annotated[int, typer.Option(help="Of the pages; if it is taken, another.")] = steps.CONSOLE_PORT,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the pages in a browser.")] = True,
     secured: Annotated[bool, typer.Option("--secured", help="With TLS, users and rights.")] = False,
@@ -164,7 +164,7 @@ def _where(demo: Demo) -> None:
         f"topics    `kappa topics describe --bootstrap {settings.kafka_bootstrap}`\n"
         f"indices   {settings.elasticsearch_url}/kappa-novelties/_search?q=verdict:state_change\n"
         f"tables    {settings.delta_of('novelties')} (Delta)\n"
-        f"metrics   {jobs.metrics(jobs.applications[0])} to {jobs.metrics(jobs.applications[-1])}\n"
+        f"metrics   {jobs.metrics(ALL)}\n"
         f"logs      {demo.log_of('jobs')}",
         highlight=False,
         soft_wrap=True,

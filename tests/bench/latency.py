@@ -56,8 +56,7 @@ def main(
     with tempfile.TemporaryDirectory() as folder, IndexedLab(Path(folder), {}).up() as lab:
         for name in STAGES:
             lab.start(name)
-        if lab.jobs[INDEXER].process is None:
-            lab.jobs[INDEXER].start()
+        lab.spawn(INDEXER)
         lab.load(rates[0][0], warm, machines, singles=rates[0][1] == "single").communicate(timeout=warm + 120)
         facts["fixed_cost_ms"] = fixed_cost(lab, machines, quiet)
         console.print(facts["fixed_cost_ms"])

@@ -15,8 +15,9 @@ from infra.contract.topics import Topic
 from infra.jars import default_jars
 from infra.local.elasticsearch import Elasticsearch
 from jobs.indexer.settings import IndexerSettings
+from ops.job_addresses import ALL
 from tests.bench.background import Background
-from tests.bench.chain.lab import ALL, PORT, Lab
+from tests.bench.chain.lab import PORT, Lab
 from tests.bench.chain.latency import MILLI, quantiles
 from tests.waiting import until
 

@@ -19,6 +19,7 @@ from infra.local.identities import ADMIN, Identities
 from infra.local.kafka import KafkaBroker
 from jobs.runtime.settings import Settings
 from jobs.table import JOBS
+from ops.job_addresses import ALL
 from tests.acting import acting_as
 from tests.bench.background import Background
 from tests.chaos.processes import Job, session_of
@@ -26,7 +27,6 @@ from tests.waiting import until
 
 PORT = 31900
 BROKER_SECONDS, START_SECONDS = 180.0, 900.0
-ALL = "all"  # the process of the profile small
 STAGES = tuple(name for name in JOBS.applications(JOBS.enabled()) if JOBS[name].uses_spark)
 
 
@@ -95,11 +95,15 @@ class Lab:
         """Start jobs and wait until their queries run."""
         apply(connect(self.broker.address), self.topics)
         for name in names:
-            job = self.jobs[name]
-            if job.process is None or job.code is not None:  # in the profile small, another name has started it
-                job.start()
+            self.spawn(name)
         for name in names:
             until(lambda name=name: self._runs(name), START_SECONDS, f"{name} does not start")
+
+    def spawn(self, name: str) -> None:
+        """Start a job's process, unless it runs: in the profile small, another job has started it."""
+        job = self.jobs[name]
+        if job.process is None or job.code is not None:
+            job.start()
 
     def _runs(self, name: str) -> bool:
         self.check(name)
