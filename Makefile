@@ -234,6 +234,10 @@ bench-yahoo: setup $(FLINK)/.installed ## Run the Yahoo streaming benchmark on o
 bench-latency: setup ## Measure how late events, statistics and novelties are with the shipped defaults: build/latency.json, 45 minutes
 	$(BIN)/python -m tests.bench.latency $(BENCH_ARGS)
 
+.PHONY: bench-outage
+bench-outage: setup ## Measure how soon the chain is current again after ten minutes in which all jobs were down; report in build/outage.json, half an hour
+	$(BIN)/python -m tests.bench.outage $(BENCH_ARGS)
+
 .PHONY: bench-scaling
 bench-scaling: setup ## Measure what an event costs each stage as machines, partitions, cores and windows become more; report in build/scaling.json
 	$(BIN)/python -m tests.bench.chain.scaling $(BENCH_ARGS)

@@ -34,6 +34,8 @@ log = structlog.get_logger()
 # A micro-batch reads what is there. After it, the consumer asks for what comes next, and by default the broker answers
 # half a second later: until then, it would answer nothing else on that connection, such as where a partition ends.
 _AT_ONCE: Mapping[str, str | int] = {"kafka.fetch.max.wait.ms": 10}
+# Spark's source for Kafka, by which few new records don't wait until a long backlog of another partition is read.
+_FAIR_KAFKA = "kappa.FairKafka"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Context:
         names = replay.subscribed([topic.name for topic in topics])
         limit = {**_AT_ONCE, "maxOffsetsPerTrigger": self._batch_records(names, seconds)} if bounded else {}
         rows = (
-            self.spark.readStream.format("kafka")
+            self.spark.readStream.format(_FAIR_KAFKA if bounded else "kafka")
             .name(source)
             .option("kafka.bootstrap.servers", settings.kafka_bootstrap)
             .option("subscribe", ",".join(names))
