@@ -13,6 +13,8 @@ from jobs.archive.transform import rows
 from jobs.runtime.job import Context, Query, Sources
 
 _SOURCE = "log"
+# Of its trigger interval: after 5 s of a minute. Intervals begin when windows end whose results are waited for.
+_PHASE = 1 / 12
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def _query(table: Table, context: Context) -> Query:
     seconds = context.settings.archive_trigger_seconds
     stream = context.stream(_SOURCE, table.topics, headers=True, seconds=seconds)
     sink = partial(DeltaSink, context.settings.delta_of(table.name), table.partition_by)
-    return Query(table.query, rows(stream, table), sink, seconds)
+    return Query(table.query, rows(stream, table), sink, seconds, phase_seconds=_PHASE * seconds)
 
 
 TABLES = Tables()

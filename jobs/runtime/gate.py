@@ -21,10 +21,14 @@ class Gate:
         self.held: set[str] = set()  # queries whose next batch waits here
         self.failure: Exception | None = None
 
-    def guard(self, query: str, write: BatchFunction) -> BatchFunction:
-        """Wrap the function of `foreachBatch` so that it waits while the gate is closed."""
+    def guard(self, query: str, write: BatchFunction, pause: Callable[[], float] = lambda: 0.0) -> BatchFunction:
+        """Wrap the function of `foreachBatch` so that it waits while the gate is closed.
+
+        Before that it waits for the seconds that `pause` gives, or until the gate is closed.
+        """
 
         def guarded(frame: DataFrame, batch_id: int) -> None:
+            self._closing.wait(pause())
             if self._closing.is_set():
                 self.held.add(query)
                 self._released.wait()

@@ -127,6 +127,7 @@ class Query:
         sources: the topics of each of its streams by name, if these may change from one start to the next.
         questions: what can be asked of its state while it runs.
         rehearsal: makes the same stream of records that are none, if its first micro-batch is worth a rehearsal.
+        phase_seconds: how long after the begin of a trigger interval a micro-batch is written at the earliest.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Query:
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     questions: Sequence[Question] = ()
     rehearsal: Callable[[], DataFrame] | None = None
+    phase_seconds: float = 0.0
 
     @property
     def job(self) -> str:

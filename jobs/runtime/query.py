@@ -68,7 +68,7 @@ class QueryRun:
             query.frame.writeStream.queryName(name)
             .option("checkpointLocation", settings.checkpoint_of(query.name))
             .trigger(processingTime=f"{int(query.trigger_seconds * 1000)} milliseconds")
-            .foreachBatch(self.gate.guard(query.name, self.writer.write))
+            .foreachBatch(self.gate.guard(query.name, self.writer.write, lambda: pause_seconds(query, time.time())))
             .start()
         )
 
@@ -76,6 +76,15 @@ class QueryRun:
         """Raises TakenOverError if another copy of the job has begun since."""
         assert self.writer
         self.writer.committer.check_owner()
+
+
+def pause_seconds(query: Query, now: float) -> float:
+    """How long a batch of the query waits that begins at `now`, in s since the epoch: until the phase has come.
+
+    Spark begins trigger intervals at multiples of them. A batch that begins later, as the one before it took so long,
+    doesn't wait.
+    """
+    return max(0.0, query.phase_seconds - now % query.trigger_seconds)
 
 
 class BatchWriter:

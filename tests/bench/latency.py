@@ -24,7 +24,7 @@ from tests.bench.chain.trial import TOLD, Shape, trial
 TOPICS = {"scrapes": METRICS_TOPIC, "single": LINES_TOPIC}
 CASES = ["10000:scrapes", "50000:scrapes", "10000:single"]
 DOCUMENTS = "elasticsearch"
-OTHERS = ("realtime", "peers", "yahoo")  # benchmarks that measure time, too, and the names of their reports
+OTHERS = ("realtime", "peers", "yahoo", "outage")  # benchmarks that measure time, too, and the names of their reports
 app = typer.Typer(add_completion=False)
 console = Console(stderr=True)
 

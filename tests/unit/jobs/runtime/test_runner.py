@@ -147,6 +147,22 @@ def test_a_closed_gate_holds_the_next_batch_back_and_it_fails_unwritten():
     assert isinstance(ended[0], StoppedError) and not written
 
 
+def test_a_batch_that_pauses_is_held_back_as_soon_as_the_gate_closes():
+    gate, written, pausing = Gate(), [], threading.Event()
+
+    def pause():
+        pausing.set()
+        return 10 * SECONDS
+
+    thread, ended = in_thread(gate.guard("q", lambda *batch: written.append(batch), pause), "frame", 4)
+    assert pausing.wait(SECONDS) and not written
+    gate.close()
+    wait_for(lambda: gate.held == {"q"})
+    gate.release()
+    thread.join(SECONDS)
+    assert isinstance(ended[0], StoppedError) and not written
+
+
 def test_a_batch_that_runs_when_the_gate_closes_ends():
     gate, entered, go_on, written = Gate(), threading.Event(), threading.Event(), []
 
