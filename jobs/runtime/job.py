@@ -35,6 +35,7 @@ log = structlog.get_logger()
 # half a second later: until then, it would answer nothing else on that connection, such as where a partition ends.
 _AT_ONCE: Mapping[str, str | int] = {"kafka.fetch.max.wait.ms": 10}
 # Spark's source for Kafka, by which few new records don't wait until a long backlog of another partition is read.
+# The real-time mode, whose reading isn't bounded, takes none but Spark's own.
 _FAIR_KAFKA = "kappa.FairKafka"
 
 

@@ -22,7 +22,9 @@ class FairShareTest {
   @Test
   void aBacklogIsReadInProportion() {
     assertEquals(Map.of("a", 750L, "b", 250L), FairShare.of(Map.of("a", 753L, "b", 251L), 1_000));
-    assertEquals(Map.of("a", 675L, "b", 225L, "c", 100L), FairShare.of(Map.of("a", 9_000L, "b", 3_000L, "c", 100L), 1_000));
+    assertEquals(
+        Map.of("a", 675L, "b", 225L, "c", 100L),
+        FairShare.of(Map.of("a", 9_000L, "b", 3_000L, "c", 100L), 1_000));
   }
 
   @Test
