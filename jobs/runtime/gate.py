@@ -1,6 +1,7 @@
 """A graceful stop of Spark queries: running micro-batches end, and no further one begins."""
 
 import threading
+import time
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame
@@ -19,28 +20,47 @@ class Gate:
         self._closing = threading.Event()
         self._released = threading.Event()
         self.held: set[str] = set()  # queries whose next batch waits here
+        self._waited: dict[tuple[str, int], float] = {}  # how long a batch paused and rested, s
         self.failure: Exception | None = None
 
-    def guard(self, query: str, write: BatchFunction, pause: Callable[[], float] = lambda: 0.0) -> BatchFunction:
+    def guard(
+        self,
+        query: str,
+        write: BatchFunction,
+        pause: Callable[[], float] = lambda: 0.0,
+        rest: Callable[[float], float] = lambda _: 0.0,
+    ) -> BatchFunction:
         """Wrap the function of `foreachBatch` so that it waits while the gate is closed.
 
-        Before that it waits for the seconds that `pause` gives, or until the gate is closed.
+        Before that it waits for the seconds that `pause` gives, and when it has written for those that `rest` gives for
+        the seconds that it took; both end when the gate is closed.
         """
 
         def guarded(frame: DataFrame, batch_id: int) -> None:
-            self._closing.wait(pause())
+            paused = self._wait(pause())
             if self._closing.is_set():
                 self.held.add(query)
                 self._released.wait()
                 # To return would have Spark commit a batch that was not written.
                 raise StoppedError("the job stops; this batch is left to its next start")
+            began = time.monotonic()
             try:
                 write(frame, batch_id)
             except Exception as error:
                 self.failure = error  # Spark hands on only its text
                 raise
+            self._waited[query, batch_id] = paused + self._wait(rest(time.monotonic() - began))
 
         return guarded
+
+    def waited(self, query: str, batch_id: int) -> float:
+        """How many of the seconds of a batch it did nothing; can be asked once."""
+        return self._waited.pop((query, batch_id), 0.0)
+
+    def _wait(self, seconds: float) -> float:
+        began = time.monotonic()
+        self._closing.wait(seconds)
+        return time.monotonic() - began
 
     def close(self) -> None:
         """Hold back the micro-batches that have not begun."""

@@ -34,7 +34,8 @@ log = structlog.get_logger()
 # A micro-batch reads what is there. After it, the consumer asks for what comes next, and by default the broker answers
 # half a second later: until then, it would answer nothing else on that connection, such as where a partition ends.
 _AT_ONCE: Mapping[str, str | int] = {"kafka.fetch.max.wait.ms": 10}
-# Spark's source for Kafka, by which few new records don't wait until a long backlog of another partition is read.
+# Spark's source for Kafka, by which few new records don't wait until a long backlog of another partition is read, and
+# which can gather records for a job that emits at steps of event time, such as windows' ends.
 # The real-time mode, whose reading isn't bounded, takes none but Spark's own.
 _FAIR_KAFKA = "kappa.FairKafka"
 
@@ -55,7 +56,14 @@ class Context:
         return replace(self, settings=self.settings.model_copy(update={"replay": Replay()}))
 
     def stream(
-        self, source: str, topics: Sequence[Topic], *, headers: bool = False, bounded: bool = True, seconds: float = 0
+        self,
+        source: str,
+        topics: Sequence[Topic],
+        *,
+        headers: bool = False,
+        bounded: bool = True,
+        seconds: float = 0,
+        step: int | None = None,
     ) -> DataFrame:
         """A stream of Kafka's rows of `topics`, committed records only: all of them, or the part that a replay reads.
 
@@ -66,10 +74,14 @@ class Context:
             bounded: whether a micro-batch has at most settings.max_offsets_per_trigger records, and about
                 its share of settings.batch_bytes.
             seconds: the trigger interval, if not settings.trigger_seconds; the bound is larger in proportion.
+            step: if given, records are gathered for settings.trigger_seconds, or until a watermark record among them
+                passes a multiple of so many ns.
         """
         settings, replay = self.settings, self.settings.replay
         names = replay.subscribed([topic.name for topic in topics])
         limit = {**_AT_ONCE, "maxOffsetsPerTrigger": self._batch_records(names, seconds)} if bounded else {}
+        if step:
+            limit |= {"gatherMillis": int(settings.trigger_seconds * 1000), "stepNanos": step}
         rows = (
             self.spark.readStream.format(_FAIR_KAFKA if bounded else "kafka")
             .name(source)
@@ -129,6 +141,8 @@ class Query:
         questions: what can be asked of its state while it runs.
         rehearsal: makes the same stream of records that are none, if its first micro-batch is worth a rehearsal.
         phase_seconds: how long after the begin of a trigger interval a micro-batch is written at the earliest.
+        rests_within_seconds: a micro-batch that takes half of a trigger interval or more is followed by a rest as long,
+            but both together are no longer than this.
     """
 
     name: str
@@ -142,6 +156,7 @@ class Query:
     questions: Sequence[Question] = ()
     rehearsal: Callable[[], DataFrame] | None = None
     phase_seconds: float = 0.0
+    rests_within_seconds: float = 0.0
 
     @property
     def job(self) -> str:
@@ -205,11 +220,12 @@ class Transform:
                 self.build(context),
                 # As many transactions as cores, not as source partitions.
                 partial(TransactionalSink, tasks=context.settings.shuffle_partitions),
-                context.settings.trigger_seconds,
+                context.settings.look_seconds,
                 self.each_batch(context),
                 context.topics[job.watermarks] if job.watermarks else None,
                 lateness.allowed if lateness else None,
                 sources,
+                rests_within_seconds=context.settings.trigger_seconds,
             )
         ]
 
@@ -229,12 +245,15 @@ class Fold:
             and its results go to the partition of the same number.
         check: raises UserError if the state in a checkpoint doesn't fit; called before the query is made.
         questions: makes what can be asked of its state while it runs, over HTTP.
+        step: how far event time must go, in ns, until it is worth a micro-batch at once, if its topic gets records more
+            often; else a micro-batch gathers what comes in a trigger interval.
     """
 
     opener: Callable[[BaseSettings | None, TopicMap], Opener]
     whole_topic: bool = False
     check: Callable[[Context, Checkpoint], None] | None = None
     questions: Callable[[BaseSettings | None], Sequence[Question]] = lambda _: ()
+    step: Callable[[BaseSettings | None], int | None] = lambda _: None
 
     def check_settings(self, own: BaseSettings | None, topics: TopicMap) -> None:
         """Raises UserError if no shard can be opened with these settings."""
@@ -253,7 +272,7 @@ class Fold:
         fold = fold_topic if self.whole_topic else fold_partitions
         opener, written = self.opener(context.own, context.topics), checkpoint.written()
         names = {key: context.topics[key].name for key in job.writes}
-        seconds = context.settings.fold_trigger_seconds
+        step = self.step(context.own)
 
         def records(rows: DataFrame, initial: DataFrame | None = None) -> DataFrame:
             folded = fold(rows, opener, written=written, initial=initial)
@@ -262,9 +281,9 @@ class Fold:
         return [
             Query(
                 job.name,
-                records(context.stream(source, read, headers=True, seconds=seconds), checkpoint.initial()),
+                records(context.stream(source, read, headers=True, step=step), checkpoint.initial()),
                 TransactionalSink,
-                seconds,
+                context.settings.look_seconds,
                 questions=self.questions(context.own),
                 rehearsal=lambda: records(rehearsal.rows(context.spark, read[0].name)),
             )

@@ -68,7 +68,14 @@ class QueryRun:
             query.frame.writeStream.queryName(name)
             .option("checkpointLocation", settings.checkpoint_of(query.name))
             .trigger(processingTime=f"{int(query.trigger_seconds * 1000)} milliseconds")
-            .foreachBatch(self.gate.guard(query.name, self.writer.write, lambda: pause_seconds(query, time.time())))
+            .foreachBatch(
+                self.gate.guard(
+                    query.name,
+                    self.writer.write,
+                    pause=lambda: pause_seconds(query, time.time()),
+                    rest=lambda took: rest_seconds(query, took),
+                )
+            )
             .start()
         )
 
@@ -85,6 +92,16 @@ def pause_seconds(query: Query, now: float) -> float:
     doesn't wait.
     """
     return max(0.0, query.phase_seconds - now % query.trigger_seconds)
+
+
+def rest_seconds(query: Query, took: float) -> float:
+    """How long the query rests after a batch that took so many seconds: as long, if it took half of an interval.
+
+    Batches become fewer, and the other jobs get their cores, before a machine has no more to give.
+    """
+    if took <= query.trigger_seconds / 2:
+        return 0.0
+    return max(0.0, min(took, query.rests_within_seconds - took))
 
 
 class BatchWriter:

@@ -328,7 +328,8 @@ class ProgressWatch:
             if progress["batchId"] <= seen or "triggerExecution" not in progress["durationMs"]:
                 continue
             self.seen[name] = progress["batchId"]
-            metrics.observe_progress(job_of(name), name, progress)
+            worked = _worked(progress, self.gate.waited(name, progress["batchId"]))
+            metrics.observe_progress(job_of(name), name, worked)
             if dropped := metrics.dropped_rows(progress):
                 raise DroppedRowsError(
                     f"{name}: Spark's watermark dropped {dropped} rows of batch {progress['batchId']}: event time is "
@@ -336,7 +337,7 @@ class ProgressWatch:
                     "query, or raise its delay"
                 )
             if progress["numInputRows"]:
-                self._log(name, progress)
+                self._log(name, worked)
 
     def _log(self, name: str, progress: Any) -> None:
         log.info(
@@ -347,6 +348,15 @@ class ProgressWatch:
             rows=progress["numInputRows"],
             milliseconds=progress["durationMs"],
         )
+
+
+def _worked(progress: Mapping[str, Any], waited: float) -> dict[str, Any]:
+    """A micro-batch's progress without the seconds in which it did nothing, within `foreachBatch`."""
+    spent = progress["durationMs"]
+    worked = {
+        part: max(0, spent[part] - round(1000 * waited)) for part in ("addBatch", "triggerExecution") if part in spent
+    }
+    return {**progress, "durationMs": {**spent, **worked}}
 
 
 def _refusal(failure: str) -> str | None:

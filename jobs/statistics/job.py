@@ -47,4 +47,9 @@ def _questions(own: BaseSettings | None) -> tuple[Question, ...]:
     return (WindowsQuestion(_windows(own)).question(),)
 
 
-FOLD = Fold(_opener, check=_check, questions=_questions)
+def _pane(own: BaseSettings | None) -> int:
+    """Windows are emitted at the ends of panes."""
+    return _windows(own).pane
+
+
+FOLD = Fold(_opener, check=_check, questions=_questions, step=_pane)

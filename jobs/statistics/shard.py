@@ -58,7 +58,9 @@ class Shard:
             found += [one for result in close(self.state, before) for one in self._outputs(result, batch)]
             found += self._dead_letters(batch)
         outputs += sorted(found, key=_place_in_log)
-        if self.state.watermark > begin:
+        # Only what a pane's end makes known is emitted. A watermark within a pane would give the jobs downstream a
+        # batch, for nothing.
+        if self.state.watermark // pane > begin // pane:
             outputs.append(Output.of_watermark(self.state.watermark))
         return outputs
 

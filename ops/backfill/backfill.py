@@ -81,7 +81,14 @@ class Stretch(Context):
     present: frozenset[str] = frozenset()  # the topics of which it has rows
 
     def stream(
-        self, source: str, topics: Sequence[Topic], *, headers: bool = False, bounded: bool = True, seconds: float = 0
+        self,
+        source: str,
+        topics: Sequence[Topic],
+        *,
+        headers: bool = False,
+        bounded: bool = True,
+        seconds: float = 0,
+        step: int | None = None,
     ) -> DataFrame:
         """The rows of these topics, with the columns of Kafka's source."""
         names = [topic.name for topic in topics if topic.name in self.present]

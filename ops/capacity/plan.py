@@ -8,7 +8,7 @@ from typing import Any
 from infra.contract.topics import TopicMap
 from infra.errors import UserError
 from ops.capacity.costs import Costs, fit
-from ops.capacity.schedule import TRIGGER_SECONDS, Outcome, Stage, settle, shares
+from ops.capacity.schedule import LOOK_SECONDS, TRIGGER_SECONDS, Outcome, Stage, settle, shares
 
 WINDOW_SECONDS = 10  # of the smallest window, the detector's
 LATENESS_SECONDS = 30  # for about so long points wait for their window's end
@@ -52,7 +52,7 @@ class Load:
     @property
     def points_a_batch(self) -> float:
         """Of one machine, as enrichment gathers them."""
-        return self.points_a_scrape * max(1.0, TRIGGER_SECONDS / self.scrape_seconds)
+        return self.points_a_scrape * max(1.0, LOOK_SECONDS / self.scrape_seconds)
 
     @property
     def updates_per_second(self) -> float:
@@ -157,7 +157,8 @@ def _jobs(load: Load, costs: Costs, partitions: int) -> Iterator[JobPlan]:
         executors = max(1, ceil(cores / load.busy))
         stage = Stage(shares(load.machines, partitions), cost, executors, executors, costs.batch.fixed_seconds)
         memory = round(load.series * of_series.get(job, 0))
-        yield JobPlan(job, cores, executors, cost, memory, settle(stage, events))
+        interval = LOOK_SECONDS if job == "enrichment" else TRIGGER_SECONDS
+        yield JobPlan(job, cores, executors, cost, memory, settle(stage, events, interval))
 
 
 def _limits(

@@ -12,6 +12,7 @@ import numpy as np
 
 SEED = 1
 TRIGGER_SECONDS = 2.0  # the default of KAPPA_TRIGGER_SECONDS
+LOOK_SECONDS = TRIGGER_SECONDS / 4  # after which enrichment has its next batch
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
 """What a micro-batch of a job reads of its topics' partitions."""
 
+from itertools import chain
+
 import pytest
 from confluent_kafka import Producer
 
+from infra.contract.watermarks import watermark_value
 from jobs.runtime.job import Context
 from jobs.runtime.settings import Settings
 from tests.waiting import until
 
 LIMIT, BACKLOG, NEW, BATCHES = 1_000, 10_000, 20, 5
+STEP = 10_000_000_000
 
 
 @pytest.fixture
@@ -50,3 +54,43 @@ def test_few_new_records_do_not_wait_for_the_backlog_of_another_partition(spark,
         }
         for batch in range(BATCHES)
     ]
+
+
+def test_records_are_gathered_until_a_watermark_takes_a_step(spark, servers, topics, tmp_path):
+    topic = topics["events"]
+    settings = Settings(kafka_bootstrap=servers.bootstrap, home=tmp_path, trigger_seconds=600)
+    producer = Producer({"bootstrap.servers": servers.bootstrap, "transactional.id": "gathering"})
+    producer.init_transactions()
+    gathered, at_once = [], []
+
+    def start(read, name, **more):
+        def write(frame, _):
+            values = [
+                bytes(row.value) for row in frame.where("partition = 0 and key is not null").sort("offset").collect()
+            ]
+            read.extend([values] if values else [])
+
+        stream = Context(spark, settings, topics).stream("events", [topic], **more)
+        return stream.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / name)).start()
+
+    queries = [start(gathered, "gathered", step=STEP), start(at_once, "at_once")]
+
+    def commit(value, watermark):
+        """As a job does: in the end a watermark in each partition. Returns when a stream that doesn't gather has it."""
+        producer.begin_transaction()
+        producer.produce(topic.name, value, key="vm-1", partition=0)
+        for partition in range(topic.partitions):
+            producer.produce(topic.name, watermark_value(watermark), partition=partition)
+        producer.commit_transaction()
+        until(lambda: value in chain.from_iterable(at_once), 120, "the stream is slow")
+
+    try:
+        for value, watermark in ((b"0", 101), (b"1", 105), (b"2", 109), (b"3", 110), (b"4", 113), (b"5", 120)):
+            commit(value, watermark * STEP // 10)
+            if value in (b"0", b"3", b"5"):
+                until(lambda last=value: last in chain.from_iterable(gathered), 120, "a batch is late")
+    finally:
+        for query in queries:
+            query.stop()
+    assert [query.exception() for query in queries] == [None, None]
+    assert gathered == [[b"0"], [b"1", b"2", b"3"], [b"4", b"5"]]

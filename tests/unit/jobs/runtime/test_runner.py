@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
+from prometheus_client import REGISTRY
 
 from connectors.sinks.kafka import ProgressError
 from infra.errors import UserError
@@ -161,6 +162,31 @@ def test_a_batch_that_pauses_is_held_back_as_soon_as_the_gate_closes():
     gate.release()
     thread.join(SECONDS)
     assert isinstance(ended[0], StoppedError) and not written
+
+
+def test_a_batch_rests_when_it_is_written_until_the_gate_closes():
+    gate, written, resting = Gate(), [], threading.Event()
+
+    def rest(took):
+        assert 0 <= took < SECONDS and written == [4]
+        resting.set()
+        return 10 * SECONDS
+
+    write = gate.guard("q", lambda _, batch: written.append(batch), rest=rest)
+    thread, ended = in_thread(write, "frame", 4)
+    assert resting.wait(SECONDS) and not ended
+    gate.close()
+    thread.join(SECONDS)
+    assert ended == [None] and not gate.held
+    assert 0 < gate.waited("q", 4) < SECONDS and gate.waited("q", 4) == 0
+
+
+def test_in_what_a_batch_took_it_did_something():
+    gate, query = Gate(), Query([progress(8)])
+    gate.guard("waits", lambda *_: None, pause=lambda: 0.04)("frame", 8)
+    ProgressWatch(gate).check("waits", query)
+    seconds = REGISTRY.get_sample_value("kappa_batch_seconds_sum", {"job": "waits", "query": "waits"})
+    assert seconds is not None and 0 <= seconds <= 0.06
 
 
 def test_a_batch_that_runs_when_the_gate_closes_ends():

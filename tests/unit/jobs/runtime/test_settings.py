@@ -56,9 +56,9 @@ def test_who_we_are_for_elasticsearch(tmp_path):
     assert by_key.elasticsearch_identity() == {"api_key": "key", "ca_certs": str(tmp_path / "ca.crt")}
 
 
-def test_a_job_with_state_looks_four_times_a_trigger_interval_but_not_in_a_replay_of_bounded_rate():
-    assert load_settings(trigger_seconds=2.0).fold_trigger_seconds == 0.5
-    assert load_settings(trigger_seconds=2.0, replay=Replay(max_rate=100)).fold_trigger_seconds == 2.0
+def test_a_job_looks_four_times_a_trigger_interval_but_not_in_a_replay_of_bounded_rate():
+    assert load_settings(trigger_seconds=2.0).look_seconds == 0.5
+    assert load_settings(trigger_seconds=2.0, replay=Replay(max_rate=100)).look_seconds == 2.0
 
 
 def test_more_spark_configuration_is_json(monkeypatch):

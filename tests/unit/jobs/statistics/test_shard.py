@@ -4,6 +4,7 @@ import base64
 import math
 from collections import defaultdict
 from functools import partial
+from itertools import pairwise
 
 import jsonschema
 import numpy as np
@@ -594,11 +595,19 @@ def test_neither_cuts_nor_workers_show_in_state_and_data(log, chosen):
 
 @settings(max_examples=30)
 @given(segments.map(build_log))
-def test_a_batch_for_each_record_gives_every_watermark_and_the_same_data(log):
+def test_a_batch_for_each_record_gives_every_watermark_that_ends_a_pane_and_the_same_data(log):
     values = flat(log)
     outputs = run(values, ALL, range(len(values)), cold=True)
     assert data(outputs) == data(run(values, ALL))
-    assert [output.value for output in outputs if output.key is None] == [end for _, end in log]
+    ends = [orjson.loads(end)["watermark_unix_nano"] for _, end in log]
+    ending = [end for before, end in pairwise([0, *ends]) if end // ALL.pane > before // ALL.pane]
+    assert [output.time_unix_nano for output in outputs if output.key is None] == ending
+
+
+def test_a_watermark_within_a_pane_is_not_passed_on():
+    log = [record(metric(101, 2.0)), watermark(110), watermark(113), record(metric(115, 3.0)), watermark(119.999)]
+    assert run([*log, watermark(120)], cuts=range(1, 6))[-1].value == watermark(120)
+    assert [output.value for output in run(log, cuts=range(1, 5)) if output.key is None] == [watermark(110)]
 
 
 @settings(max_examples=30)

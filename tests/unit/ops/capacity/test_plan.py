@@ -31,7 +31,7 @@ def test_fewer_points_in_a_window_make_an_event_dearer_for_statistics():
 
 
 def test_many_scrapes_in_a_batch_make_an_event_cheaper_for_enrichment():
-    often, seldom = Load(310_000, 1_000, 0.1), Load(310_000, 100_000, 10)
+    often, seldom = Load(310_000, 250, 0.025), Load(310_000, 100_000, 10)
     assert (often.points_a_scrape, often.points_a_batch) == (31, 620)
     assert (seldom.points_a_scrape, seldom.points_a_batch) == (31, 31)
     one, other = (of(planned(load), "enrichment").cpu_us_an_event for load in (often, seldom))

@@ -16,16 +16,31 @@ import org.apache.spark.sql.kafka010.KafkaMicroBatchStream;
 import org.apache.spark.sql.kafka010.KafkaSourceOffset;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A stream of Spark's source for Kafka of which a micro-batch ends where {@link FairShare} says. */
+/**
+ * A stream of Spark's source for Kafka of which a micro-batch ends where {@link FairShare} says, and begins when {@link
+ * Gathering} says, if there is one.
+ */
 final class FairStream implements MicroBatchStream, SupportsAdmissionControl, ReportsSourceMetrics {
 
-  private final KafkaMicroBatchStream kafka;
+  private static final long LEAST_WITH_WATERMARK = 2; // offsets: its own, and that of the transaction's marker
 
-  FairStream(KafkaMicroBatchStream kafka) {
+  private final KafkaMicroBatchStream kafka;
+  private final Optional<Gathering<TopicPartition>> gathering;
+  private final Map<String, String> consumer;
+  private LastWatermarks watermarks; // once it is needed
+
+  /** @param consumer Kafka's options of a consumer, with which watermarks are read */
+  FairStream(
+      KafkaMicroBatchStream kafka, Optional<Gathering<TopicPartition>> gathering, Map<String, String> consumer) {
     this.kafka = kafka;
+    this.gathering = gathering;
+    this.consumer = consumer;
   }
 
-  /** Where a micro-batch ends; a partition that has never been read has it as Spark limits it. */
+  /**
+   * Where a micro-batch ends, which is where it starts if none begins now; a partition that has never been read has it
+   * as Spark limits it.
+   */
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
     if (!(limit instanceof ReadMaxRows most)) {
@@ -42,9 +57,33 @@ final class FairStream implements MicroBatchStream, SupportsAdmissionControl, Re
     }
     Map<TopicPartition, Long> waiting = new HashMap<>();
     end.forEach((partition, last) -> waiting.put(partition, Math.max(0, (Long) last - (Long) begin.get(partition))));
+    if (gathering.isPresent() && !begins(gathering.get(), waiting, end, most.maxRows())) {
+      return start;
+    }
     FairShare.of(waiting, most.maxRows())
         .forEach((partition, records) -> end.put(partition, (Long) begin.get(partition) + records));
     return new KafkaSourceOffset(scala.collection.immutable.Map.from(CollectionConverters.asScala(end)));
+  }
+
+  private boolean begins(
+      Gathering<TopicPartition> gathering, Map<TopicPartition, Long> waiting, Map<TopicPartition, Object> end, long most) {
+    long all = waiting.values().stream().mapToLong(Long::longValue).sum();
+    return all > 0 && gathering.begins(System.nanoTime(), all >= most, () -> lastWatermarks(waiting, end));
+  }
+
+  private Map<TopicPartition, Long> lastWatermarks(
+      Map<TopicPartition, Long> waiting, Map<TopicPartition, Object> end) {
+    Map<TopicPartition, Long> ends = new HashMap<>();
+    waiting.forEach(
+        (partition, records) -> {
+          if (records >= LEAST_WITH_WATERMARK) {
+            ends.put(partition, (Long) end.get(partition));
+          }
+        });
+    if (watermarks == null) {
+      watermarks = new LastWatermarks(consumer);
+    }
+    return watermarks.before(ends);
   }
 
   private static Map<TopicPartition, Object> byPartition(Offset offset) {
@@ -98,6 +137,9 @@ final class FairStream implements MicroBatchStream, SupportsAdmissionControl, Re
 
   @Override
   public void stop() {
+    if (watermarks != null) {
+      watermarks.close();
+    }
     kafka.stop();
   }
 

@@ -1,0 +1,58 @@
+package kappa;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+
+/**
+ * When a micro-batch begins of a job that emits at certain steps of event time, such as windows' ends: as soon as a
+ * watermark takes such a step, else when records have been gathered for some time, or when there are as many as a
+ * micro-batch may read.
+ *
+ * <p>So what is waited for comes at once, and the records between don't cost a batch each time there are any.
+ */
+final class Gathering<P> {
+
+  private final long nanos;
+  private final long step;
+  private final Map<P, Long> taken = new HashMap<>(); // of each partition, the number of its last step
+  private long begun;
+  private boolean hasBegun;
+
+  /**
+   * @param nanos how long records are gathered, by the clock
+   * @param step from one multiple of it to the next, in nanoseconds of event time, is a step
+   */
+  Gathering(long nanos, long step) {
+    this.nanos = nanos;
+    this.step = step;
+  }
+
+  /**
+   * Whether a micro-batch begins now; the first one does.
+   *
+   * @param now the clock, as {@link System#nanoTime} gives it
+   * @param isFull whether there are as many records as it may read
+   * @param lastWatermarks reads the last watermark, in nanoseconds of event time, of each partition that ends with one
+   */
+  boolean begins(long now, boolean isFull, Supplier<Map<P, Long>> lastWatermarks) {
+    if (isFull) { // there is a backlog, whose last watermark isn't in this micro-batch
+      return begin(now, Map.of());
+    }
+    Map<P, Long> watermarks = lastWatermarks.get();
+    boolean begins = !hasBegun || now - begun >= nanos || takeStep(watermarks);
+    return begins && begin(now, watermarks);
+  }
+
+  private boolean begin(long now, Map<P, Long> watermarks) {
+    hasBegun = true;
+    begun = now;
+    watermarks.forEach((partition, watermark) -> taken.put(partition, watermark / step));
+    return true;
+  }
+
+  private boolean takeStep(Map<P, Long> watermarks) {
+    return watermarks.entrySet().stream()
+        .anyMatch(one -> one.getValue() / step > taken.getOrDefault(one.getKey(), -1L));
+  }
+}
