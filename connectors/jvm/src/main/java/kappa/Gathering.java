@@ -41,6 +41,7 @@ final class Gathering<P> {
     }
     Map<P, Long> watermarks = lastWatermarks.get();
     boolean begins = !hasBegun || now - begun >= nanos || takeStep(watermarks);
+    watermarks.forEach((partition, watermark) -> taken.putIfAbsent(partition, watermark / step));
     return begins && begin(now, watermarks);
   }
 
@@ -51,8 +52,10 @@ final class Gathering<P> {
     return true;
   }
 
+  /** Where a partition stands whose watermark is seen for the first time isn't known: it takes none. */
   private boolean takeStep(Map<P, Long> watermarks) {
     return watermarks.entrySet().stream()
-        .anyMatch(one -> one.getValue() / step > taken.getOrDefault(one.getKey(), -1L));
+        .filter(one -> taken.containsKey(one.getKey()))
+        .anyMatch(one -> one.getValue() / step > taken.get(one.getKey()));
   }
 }

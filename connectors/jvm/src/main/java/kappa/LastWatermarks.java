@@ -23,7 +23,7 @@ final class LastWatermarks implements AutoCloseable {
 
   private static final Pattern WATERMARK = Pattern.compile("\\{\"watermark_unix_nano\":(\\d{1,18}|[1-8]\\d{18})}");
   private static final long WITH_MARKER = 2; // offsets
-  private static final Duration PATIENCE = Duration.ofMillis(100);
+  private static final Duration PATIENCE = Duration.ofMillis(500);
 
   private final KafkaConsumer<byte[], byte[]> consumer;
 
@@ -36,8 +36,8 @@ final class LastWatermarks implements AutoCloseable {
   }
 
   /**
-   * The watermarks, in nanoseconds, of those partitions that end with one; what isn't read in a tenth of a second is
-   * left out.
+   * The watermarks, in nanoseconds, of those partitions that end with one; what isn't read in half a second is left
+   * out.
    *
    * @param ends the offsets at which committed records end, at least 2
    */
@@ -48,8 +48,10 @@ final class LastWatermarks implements AutoCloseable {
     long deadline = System.nanoTime() + PATIENCE.toNanos();
     while (isOpen(ends) && System.nanoTime() < deadline) {
       for (ConsumerRecord<byte[], byte[]> record : consumer.poll(PATIENCE)) {
-        watermarkOf(record)
-            .ifPresent(watermark -> found.put(new TopicPartition(record.topic(), record.partition()), watermark));
+        TopicPartition partition = new TopicPartition(record.topic(), record.partition());
+        if (record.offset() < ends.get(partition)) { // more may have been committed since
+          watermarkOf(record).ifPresent(watermark -> found.put(partition, watermark));
+        }
       }
     }
     return found;

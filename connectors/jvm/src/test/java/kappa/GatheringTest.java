@@ -59,8 +59,16 @@ class GatheringTest {
 
   @Test
   void theWatermarkBehindABacklogIsStillToCome() {
-    assertTrue(gathering.begins(0, true, () -> Map.of("a", 110L)));
-    assertTrue(begins(1, Map.of("a", 110L)));
-    assertFalse(begins(2, Map.of("a", 110L)));
+    assertTrue(begins(0, Map.of("a", 101L)));
+    assertTrue(gathering.begins(1, true, () -> Map.of("a", 110L)));
+    assertTrue(begins(2, Map.of("a", 110L)));
+    assertFalse(begins(3, Map.of("a", 110L)));
+  }
+
+  @Test
+  void whoIsSeenForTheFirstTimeTakesNoStep() {
+    assertTrue(begins(0, Map.of("a", 101L)));
+    assertFalse(begins(1, Map.of("a", 101L, "b", 101L)));
+    assertTrue(begins(2, Map.of("b", 110L)));
   }
 }
