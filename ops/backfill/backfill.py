@@ -80,17 +80,8 @@ class Stretch(Context):
     rows: DataFrame = field(kw_only=True)
     present: frozenset[str] = frozenset()  # the topics of which it has rows
 
-    def stream(
-        self,
-        source: str,
-        topics: Sequence[Topic],
-        *,
-        headers: bool = False,
-        bounded: bool = True,
-        seconds: float = 0,
-        step: int | None = None,
-    ) -> DataFrame:
-        """The rows of these topics, with the columns of Kafka's source."""
+    def stream(self, source: str, topics: Sequence[Topic], *, headers: bool = False, **_: object) -> DataFrame:
+        """The rows of these topics, with the columns of Kafka's source; nothing bounds them."""
         names = [topic.name for topic in topics if topic.name in self.present]
         # Spark leaves out what is never true when it plans: so a format without records costs nothing.
         own = F.col("topic").isin(names) if names else F.lit(False)

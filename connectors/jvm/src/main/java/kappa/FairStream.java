@@ -22,8 +22,6 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class FairStream implements MicroBatchStream, SupportsAdmissionControl, ReportsSourceMetrics {
 
-  private static final long LEAST_WITH_WATERMARK = 2; // offsets: its own, and that of the transaction's marker
-
   private final KafkaMicroBatchStream kafka;
   private final Optional<Gathering<TopicPartition>> gathering;
   private final Map<String, String> consumer;
@@ -76,7 +74,7 @@ final class FairStream implements MicroBatchStream, SupportsAdmissionControl, Re
     Map<TopicPartition, Long> ends = new HashMap<>();
     waiting.forEach(
         (partition, records) -> {
-          if (records >= LEAST_WITH_WATERMARK) {
+          if (records >= LastWatermarks.WITH_MARKER) {
             ends.put(partition, (Long) end.get(partition));
           }
         });

@@ -36,26 +36,23 @@ final class Gathering<P> {
    * @param lastWatermarks reads the last watermark, in nanoseconds of event time, of each partition that ends with one
    */
   boolean begins(long now, boolean isFull, Supplier<Map<P, Long>> lastWatermarks) {
-    if (isFull) { // there is a backlog, whose last watermark isn't in this micro-batch
-      return begin(now, Map.of());
+    Map<P, Long> steps = new HashMap<>();
+    if (!isFull) { // of a backlog the last watermark isn't in this micro-batch
+      lastWatermarks.get().forEach((partition, watermark) -> steps.put(partition, watermark / step));
     }
-    Map<P, Long> watermarks = lastWatermarks.get();
-    boolean begins = !hasBegun || now - begun >= nanos || takeStep(watermarks);
-    watermarks.forEach((partition, watermark) -> taken.putIfAbsent(partition, watermark / step));
-    return begins && begin(now, watermarks);
+    boolean begins = isFull || !hasBegun || now - begun >= nanos || isNew(steps);
+    steps.forEach(begins ? taken::put : taken::putIfAbsent);
+    if (begins) {
+      hasBegun = true;
+      begun = now;
+    }
+    return begins;
   }
 
-  private boolean begin(long now, Map<P, Long> watermarks) {
-    hasBegun = true;
-    begun = now;
-    watermarks.forEach((partition, watermark) -> taken.put(partition, watermark / step));
-    return true;
-  }
-
-  /** Where a partition stands whose watermark is seen for the first time isn't known: it takes none. */
-  private boolean takeStep(Map<P, Long> watermarks) {
-    return watermarks.entrySet().stream()
+  /** Where a partition stands whose watermark is seen for the first time isn't known: it takes no step. */
+  private boolean isNew(Map<P, Long> steps) {
+    return steps.entrySet().stream()
         .filter(one -> taken.containsKey(one.getKey()))
-        .anyMatch(one -> one.getValue() / step > taken.get(one.getKey()));
+        .anyMatch(one -> one.getValue() > taken.get(one.getKey()));
   }
 }

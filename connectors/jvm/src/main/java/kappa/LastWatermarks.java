@@ -21,8 +21,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 final class LastWatermarks implements AutoCloseable {
 
+  static final long WITH_MARKER = 2; // offsets that a watermark and the marker behind it take
+
   private static final Pattern WATERMARK = Pattern.compile("\\{\"watermark_unix_nano\":(\\d{1,18}|[1-8]\\d{18})}");
-  private static final long WITH_MARKER = 2; // offsets
   private static final Duration PATIENCE = Duration.ofMillis(500);
 
   private final KafkaConsumer<byte[], byte[]> consumer;
