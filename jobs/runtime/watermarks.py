@@ -16,8 +16,9 @@ from infra.contract.topics import Topic
 from infra.contract.watermarks import watermark_of, watermark_value
 from jobs.runtime.last_hour import LastHour
 
-# The margin, in ms: at first, and at most; and where all records come in the order of their timestamps.
-LARGEST_MARGIN_MS, LEAST_MARGIN_MS = 5_000, 500
+# The margin, in ms: at first, and at most; and where all records come in the order of their timestamps, for what was
+# not measured yet.
+LARGEST_MARGIN_MS, LEAST_MARGIN_MS = 5_000, 100
 ENOUGH = 100  # times that a partition was read on
 
 
