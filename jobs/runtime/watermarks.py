@@ -16,8 +16,7 @@ from infra.contract.topics import Topic
 from infra.contract.watermarks import watermark_of, watermark_value
 from jobs.runtime.last_hour import LastHour
 
-# The margin, in ms: at first, and at most; and where all records come in the order of their timestamps, for what was
-# not measured yet.
+# The margin, in ms: at first and at most; and at least, for a skew that the last hour did not show.
 LARGEST_MARGIN_MS, LEAST_MARGIN_MS = 5_000, 100
 ENOUGH = 100  # times that a partition was read on
 
